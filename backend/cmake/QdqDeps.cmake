@@ -11,15 +11,6 @@ find_program(QDQ_PROTOC_C NAMES protoc-c protoc-gen-c REQUIRED)
 
 # oneDNN is optional: without it the native kernels and the reference carry every graph.
 find_package(dnnl 3.7 CONFIG QUIET)
-if(NOT TARGET DNNL::dnnl)
-    find_path(DNNL_INCLUDE_DIR dnnl.h)
-    find_library(DNNL_LIBRARY dnnl)
-    if(DNNL_INCLUDE_DIR AND DNNL_LIBRARY)
-        add_library(DNNL::dnnl UNKNOWN IMPORTED)
-        set_target_properties(DNNL::dnnl PROPERTIES IMPORTED_LOCATION "${DNNL_LIBRARY}"
-            INTERFACE_INCLUDE_DIRECTORIES "${DNNL_INCLUDE_DIR}")
-    endif()
-endif()
 if(TARGET DNNL::dnnl)
     option(QDQ_WITH_ONEDNN "Use oneDNN primitives" ON)
 else()

@@ -1,0 +1,30 @@
+# A thin front: each target installs what is missing, configures, builds and runs. The build itself is CMake's.
+BUILD ?= build
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+DIGITS = doc/examples/digits
+
+.PHONY: all deps configure test demo format clean
+
+all: configure
+	cmake --build $(BUILD) -j $(JOBS)
+
+deps:
+	@.ci/deps
+
+configure: deps
+	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DQDQ_BUILD_TESTS=ON > $(BUILD).log 2>&1 \
+		|| { cat $(BUILD).log; exit 1; }
+	@mv $(BUILD).log $(BUILD)/configure.log
+
+test: all
+	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
+
+demo: configure
+	cmake --build $(BUILD) -j $(JOBS) --target digits_demo
+	@$(BUILD)/bin/digits_demo $(DIGITS)
+
+format: deps
+	clang-format -i $$(find backend patterns kernels graph_tests doc -name '*.[ch]' -o -name '*.cc')
+
+clean:
+	rm -rf $(BUILD) build-*
