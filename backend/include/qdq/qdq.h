@@ -56,43 +56,48 @@ extern "C" {
 
 /* ---- status and errors ------------------------------------------------------------------------------------------ */
 
-/* Values are pinned: they never change between versions; gaps are left by theme. */
+/* The one list of statuses: name, pinned value (it never changes between versions; gaps are left by theme), text. */
+#define QDQ_STATUS_MAP(X)                                                                                              \
+    X(OK, 0, "no error")                                                                                               \
+    /* caller's argument */                                                                                            \
+    X(E_NULL_ARG, 1, "a required argument is NULL")                                                                    \
+    X(E_BAD_HANDLE, 2, "an object is not what it should be")                                                           \
+    X(E_BAD_STATE, 3, "the object is not in a state that allows the call")                                             \
+    X(E_BAD_ARG, 4, "an argument has an illegal value")                                                                \
+    X(E_NOT_FOUND, 5, "there is no such item")                                                                         \
+    /* graph or schema */                                                                                              \
+    X(E_UNKNOWN_OP, 10, "the op kind has no schema")                                                                   \
+    X(E_BAD_ARITY, 11, "an op has a wrong number of inputs or outputs")                                                \
+    X(E_BAD_DTYPE, 12, "a data type is not allowed here")                                                              \
+    X(E_BAD_SHAPE, 13, "a shape is illegal or does not fit")                                                           \
+    X(E_BAD_ATTR, 14, "an attribute is missing, unknown or illegal")                                                   \
+    X(E_CYCLE, 15, "the graph has a cycle")                                                                            \
+    X(E_DUPLICATE_ID, 16, "an id is used twice")                                                                       \
+    X(E_BAD_GRAPH, 17, "the graph is inconsistent")                                                                    \
+    /* quantization */                                                                                                 \
+    X(E_BAD_SCALE, 30, "a scale is illegal")                                                                           \
+    X(E_BAD_ZERO_POINT, 31, "a zero point is illegal")                                                                 \
+    X(E_BAD_AXIS, 32, "a quantization axis is illegal")                                                                \
+    /* not supported */                                                                                                \
+    X(E_UNSUPPORTED, 40, "not supported")                                                                              \
+    X(E_NO_ISA, 41, "the CPU lacks an instruction set that this needs")                                                \
+    X(E_NO_ONEDNN, 42, "this build has no oneDNN")                                                                     \
+    /* resources */                                                                                                    \
+    X(E_NO_MEMORY, 50, "out of memory")                                                                                \
+    X(E_OVERFLOW, 51, "a size does not fit")                                                                           \
+    /* files */                                                                                                        \
+    X(E_IO, 60, "a file cannot be read or written")                                                                    \
+    X(E_JSON, 61, "malformed JSON graph")                                                                              \
+    X(E_ONNX, 62, "malformed or unsupported ONNX model")                                                               \
+    X(E_NPY, 63, "malformed npy file")                                                                                 \
+    /* inside */                                                                                                       \
+    X(E_ONEDNN, 90, "oneDNN reported an error")                                                                        \
+    X(E_INTERNAL, 91, "internal error: please report it")
+
 typedef enum qdq_status {
-    QDQ_OK = 0,
-    /* caller's argument */
-    QDQ_E_NULL_ARG = 1,
-    QDQ_E_BAD_HANDLE = 2,
-    QDQ_E_BAD_STATE = 3,
-    QDQ_E_BAD_ARG = 4,
-    QDQ_E_NOT_FOUND = 5,
-    /* graph or schema */
-    QDQ_E_UNKNOWN_OP = 10,
-    QDQ_E_BAD_ARITY = 11,
-    QDQ_E_BAD_DTYPE = 12,
-    QDQ_E_BAD_SHAPE = 13,
-    QDQ_E_BAD_ATTR = 14,
-    QDQ_E_CYCLE = 15,
-    QDQ_E_DUPLICATE_ID = 16,
-    QDQ_E_BAD_GRAPH = 17,
-    /* quantization */
-    QDQ_E_BAD_SCALE = 30,
-    QDQ_E_BAD_ZERO_POINT = 31,
-    QDQ_E_BAD_AXIS = 32,
-    /* not supported */
-    QDQ_E_UNSUPPORTED = 40,
-    QDQ_E_NO_ISA = 41,
-    QDQ_E_NO_ONEDNN = 42,
-    /* resources */
-    QDQ_E_NO_MEMORY = 50,
-    QDQ_E_OVERFLOW = 51,
-    /* files */
-    QDQ_E_IO = 60,
-    QDQ_E_JSON = 61,
-    QDQ_E_ONNX = 62,
-    QDQ_E_NPY = 63,
-    /* inside */
-    QDQ_E_ONEDNN = 90,
-    QDQ_E_INTERNAL = 91
+#define QDQ_STATUS_ROW(name, value, text) QDQ_##name = value,
+    QDQ_STATUS_MAP(QDQ_STATUS_ROW)
+#undef QDQ_STATUS_ROW
 } qdq_status;
 
 #define QDQ_ERROR_BYTES 512
@@ -111,24 +116,30 @@ QDQ_API const char *qdq_version(void);
 
 /* ---- data types ------------------------------------------------------------------------------------------------- */
 
-/* The first values are those of dnnl_data_type_t; types that oneDNN lacks start at 64. */
+/* The one list of types: name, pinned value, spelling in graph files, bits of an element. The first values are those of
+ * dnnl_data_type_t; types that oneDNN lacks start at 64. s4 and u4 pack two to a byte, element 0 in the low nibble. */
+#define QDQ_DTYPE_MAP(X)                                                                                               \
+    X(UNDEF, 0, "undef", 0)                                                                                            \
+    X(F16, 1, "f16", 16)                                                                                               \
+    X(BF16, 2, "bf16", 16)                                                                                             \
+    X(F32, 3, "f32", 32)                                                                                               \
+    X(S32, 4, "s32", 32)                                                                                               \
+    X(S8, 5, "s8", 8)                                                                                                  \
+    X(U8, 6, "u8", 8)                                                                                                  \
+    X(F64, 7, "f64", 64)                                                                                               \
+    X(BOOLEAN, 8, "boolean", 8)                                                                                        \
+    X(F8_E5M2, 9, "f8_e5m2", 8)                                                                                        \
+    X(F8_E4M3, 10, "f8_e4m3", 8)                                                                                       \
+    X(S4, 11, "s4", 4)                                                                                                 \
+    X(U4, 12, "u4", 4)                                                                                                 \
+    X(S64, 64, "s64", 64)                                                                                              \
+    X(S16, 65, "s16", 16)                                                                                              \
+    X(U16, 66, "u16", 16)
+
 typedef enum qdq_dtype {
-    QDQ_DTYPE_UNDEF = 0,
-    QDQ_DTYPE_F16 = 1,
-    QDQ_DTYPE_BF16 = 2,
-    QDQ_DTYPE_F32 = 3,
-    QDQ_DTYPE_S32 = 4,
-    QDQ_DTYPE_S8 = 5,
-    QDQ_DTYPE_U8 = 6,
-    QDQ_DTYPE_F64 = 7,
-    QDQ_DTYPE_BOOLEAN = 8,
-    QDQ_DTYPE_F8_E5M2 = 9,
-    QDQ_DTYPE_F8_E4M3 = 10,
-    QDQ_DTYPE_S4 = 11, /* two to a byte, element 0 in the low nibble */
-    QDQ_DTYPE_U4 = 12,
-    QDQ_DTYPE_S64 = 64,
-    QDQ_DTYPE_S16 = 65,
-    QDQ_DTYPE_U16 = 66
+#define QDQ_DTYPE_ROW(name, value, text, bits) QDQ_DTYPE_##name = value,
+    QDQ_DTYPE_MAP(QDQ_DTYPE_ROW)
+#undef QDQ_DTYPE_ROW
 } qdq_dtype;
 
 /* "f32", "s8", …; "undef" for a value outside the enum. */

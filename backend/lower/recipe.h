@@ -1,0 +1,50 @@
+/* A partition as data, and the recipes that turn one into plan steps. The pattern tables name a recipe per entry. */
+#ifndef QDQI_RECIPE_H
+#define QDQI_RECIPE_H
+
+#include "ir/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct qdqi_lower;
+
+/* A set of ops that are lowered together.
+ *   - The ops form a connected piece whose only escaping values are the outputs of its last op, so any two partitions can be ordered.
+ *   - A Dequantize that feeds several partitions (or is a graph output as well) is listed in each that absorbed it: each
+ *     recomputes it, which is free once fused. `inputs` then holds the Dequantize's inputs, not its output. */
+typedef struct qdqi_part {
+    uint32_t id;
+    const char *pattern; /* name of the pattern entry; "single" */
+    qdq_status (*recipe)(struct qdqi_lower *lower, const struct qdqi_part *part, qdq_error *err);
+    uint32_t root; /* op index: the compute op that the pattern is anchored on */
+    uint32_t n_ops;
+    const uint32_t *ops; /* op indices in topological order, absorbed Dequantizes included */
+    uint32_t n_inputs, n_outputs;
+    const uint32_t *inputs;  /* value indices: read here, made elsewhere; constants with data left out; no duplicates */
+    const uint32_t *outputs; /* value indices made here and needed elsewhere */
+    uint32_t n_consts;
+    const uint32_t *consts; /* value indices: constants with data that are read here */
+} qdqi_part;
+
+/* Recipes. Each appends steps to the plan of `lower`. QDQ_E_UNSUPPORTED means "refused, nothing appended": the caller then
+ * lowers the ops one by one. */
+typedef qdq_status (*qdqi_recipe_fn)(struct qdqi_lower *lower, const qdqi_part *part, qdq_error *err);
+qdq_status qdqi_recipe_single(struct qdqi_lower *lower, const qdqi_part *part, qdq_error *err); /* any one op */
+qdq_status qdqi_recipe_matmul(struct qdqi_lower *lower, const qdqi_part *part, qdq_error *err);
+qdq_status qdqi_recipe_conv(struct qdqi_lower *lower, const qdqi_part *part, qdq_error *err); /* and ConvTranspose */
+qdq_status qdqi_recipe_pool(struct qdqi_lower *lower, const qdqi_part *part, qdq_error *err);
+/* [dq]* - unary|binary chain - [q] */
+qdq_status qdqi_recipe_eltwise(struct qdqi_lower *lower, const qdqi_part *part, qdq_error *err);
+/* [dq] - SoftMax|LayerNorm|BatchNorm|Reduce… - chain - [q] */
+qdq_status qdqi_recipe_norm(struct qdqi_lower *lower, const qdqi_part *part, qdq_error *err);
+/* dq - data movement - q, and dq - q */
+qdq_status qdqi_recipe_move(struct qdqi_lower *lower, const qdqi_part *part, qdq_error *err);
+/* dq… - Concat - q */
+qdq_status qdqi_recipe_concat(struct qdqi_lower *lower, const qdqi_part *part, qdq_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,214 @@
+/* A plain C facade over the oneDNN primitives that lowering uses; the only room that includes dnnl.h. Without oneDNN the
+ * same functions are a stub that refuses with QDQ_E_NO_ONEDNN.
+ *
+ * Every *_create makes an immutable primitive with its descriptors resolved. Lowering then asks which layouts it chose
+ * (`any` in the request), packs constants, allocates scratch, and appends it to a plan with qdqi_dnnl_step: one buffer per
+ * argument, in the order of the primitive's argument list.
+ * Scales and zero points are runtime arguments of every primitive: f32 (or the dtype asked) and s32 tensors.
+ * When oneDNN has no implementation the function returns QDQ_E_UNSUPPORTED and a one-line reason, and creates nothing. */
+#ifndef QDQI_ONEDNN_H
+#define QDQI_ONEDNN_H
+
+#include "runtime/plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* True when this build has oneDNN and it initialised. */
+bool qdqi_dnnl_available(void);
+/* Text of the version ("3.7.2"), or "none". */
+const char *qdqi_dnnl_version(void);
+/* True when the effective ISA multiplies u8*s8 into s32 without 16-bit saturation (VNNI or AMX class). */
+bool qdqi_dnnl_int8_exact(void);
+/* Whether the ISA runs bf16 / f16 primitives. */
+bool qdqi_dnnl_has_dtype(qdq_dtype dtype);
+
+/* A tensor as asked for: strided, or `any` (the primitive chooses). */
+typedef struct qdqi_dnnl_md {
+    int32_t ndims;
+    int64_t dims[QDQ_MAX_NDIMS];
+    int64_t strides[QDQ_MAX_NDIMS];
+    qdq_dtype dtype;
+    bool any;
+} qdqi_dnnl_md;
+
+typedef enum qdqi_dnnl_arg {
+    QDQI_DNNL_SRC = 0,
+    QDQI_DNNL_SRC1, /* second operand of binary; the i-th source of concat is SRC_N + i */
+    QDQI_DNNL_WEIGHTS,
+    QDQI_DNNL_BIAS,
+    QDQI_DNNL_DST,
+    QDQI_DNNL_SCRATCH,
+    QDQI_DNNL_SCALE_SRC, /* runtime scales and zero points */
+    QDQI_DNNL_SCALE_SRC1,
+    QDQI_DNNL_SCALE_WEIGHTS,
+    QDQI_DNNL_SCALE_DST,
+    QDQI_DNNL_ZP_SRC,
+    QDQI_DNNL_ZP_WEIGHTS,
+    QDQI_DNNL_ZP_DST,
+    QDQI_DNNL_NORM_SCALE, /* layernorm / groupnorm / batchnorm gamma, beta, mean, variance */
+    QDQI_DNNL_NORM_SHIFT,
+    QDQI_DNNL_NORM_MEAN,
+    QDQI_DNNL_NORM_VARIANCE,
+    QDQI_DNNL_POST_OP = 64, /* + i: the second operand of post-op i */
+    QDQI_DNNL_SRC_N = 128   /* + i */
+} qdqi_dnnl_arg;
+
+/* Quantization attribute of one argument. mask: bit d set = one value per index of dim d. */
+typedef struct qdqi_dnnl_quant {
+    bool has_scale;
+    int scale_mask;
+    qdq_dtype scale_dtype; /* f32 unless the primitive takes another */
+    bool has_zp;
+    int zp_mask;
+    qdq_dtype zp_dtype; /* s32 unless the primitive takes another */
+    /* grouped (per_group) values: group size along the last two dims; 0,0 = not grouped */
+    int64_t group[2];
+} qdqi_dnnl_quant;
+
+typedef enum qdqi_dnnl_alg {
+    QDQI_DNNL_ELT_RELU, /* alpha: slope below zero */
+    QDQI_DNNL_ELT_TANH,
+    QDQI_DNNL_ELT_ELU,
+    QDQI_DNNL_ELT_SQUARE,
+    QDQI_DNNL_ELT_ABS,
+    QDQI_DNNL_ELT_SQRT,
+    QDQI_DNNL_ELT_LINEAR, /* alpha * x + beta */
+    QDQI_DNNL_ELT_SOFT_RELU,
+    QDQI_DNNL_ELT_LOGISTIC,
+    QDQI_DNNL_ELT_EXP,
+    QDQI_DNNL_ELT_LOG,
+    QDQI_DNNL_ELT_CLIP, /* clip_v2(alpha, beta) */
+    QDQI_DNNL_ELT_POW,  /* alpha * x^beta */
+    QDQI_DNNL_ELT_GELU_ERF,
+    QDQI_DNNL_ELT_GELU_TANH,
+    QDQI_DNNL_ELT_ROUND,
+    QDQI_DNNL_ELT_MISH,
+    QDQI_DNNL_ELT_HARDSWISH,   /* x * clip(alpha x + beta, 0, 1) */
+    QDQI_DNNL_ELT_HARDSIGMOID, /* clip(alpha x + beta, 0, 1) */
+    QDQI_DNNL_ELT_SWISH,       /* x * sigmoid(alpha x) */
+    QDQI_DNNL_BIN_ADD,
+    QDQI_DNNL_BIN_SUB,
+    QDQI_DNNL_BIN_MUL,
+    QDQI_DNNL_BIN_DIV,
+    QDQI_DNNL_BIN_MAX,
+    QDQI_DNNL_BIN_MIN,
+    QDQI_DNNL_BIN_GE,
+    QDQI_DNNL_BIN_PRELU, /* post-op only: slope tensor */
+    QDQI_DNNL_SUM,       /* post-op only: alpha = scale, zp; reads dst */
+    QDQI_DNNL_POOL_MAX,
+    QDQI_DNNL_POOL_AVG_INCLUDE_PAD,
+    QDQI_DNNL_POOL_AVG_EXCLUDE_PAD,
+    QDQI_DNNL_RED_SUM,
+    QDQI_DNNL_RED_MEAN,
+    QDQI_DNNL_RED_MAX,
+    QDQI_DNNL_RED_MIN,
+    QDQI_DNNL_RED_MUL,
+    QDQI_DNNL_RED_L1, /* sum |x| (norm_lp_power_p_sum, p 1) */
+    QDQI_DNNL_RED_L2, /* sqrt(sum x^2) (norm_lp_sum, p 2) */
+    QDQI_DNNL_RESIZE_NEAREST,
+    QDQI_DNNL_RESIZE_LINEAR,
+    QDQI_DNNL_SOFTMAX,
+    QDQI_DNNL_LOGSOFTMAX
+} qdqi_dnnl_alg;
+
+typedef struct qdqi_dnnl_post {
+    qdqi_dnnl_alg alg; /* an ELT_, a BIN_ or SUM */
+    float alpha, beta;
+    int32_t zp;           /* SUM */
+    qdq_dtype sum_dtype;  /* SUM; UNDEF = dst's */
+    qdqi_dnnl_md operand; /* BIN_: broadcast by dims of 1; rank of dst */
+} qdqi_dnnl_post;
+
+#define QDQI_DNNL_MAX_POSTS 32
+
+typedef struct qdqi_dnnl_attr {
+    qdqi_dnnl_quant src, src1, weights, dst;
+    uint32_t n_posts;
+    qdqi_dnnl_post posts[QDQI_DNNL_MAX_POSTS];
+} qdqi_dnnl_attr;
+
+typedef struct qdqi_dnnl_prim qdqi_dnnl_prim;
+
+/* `bias` with ndims 0 = none. Any md may be `any` where the primitive supports it. `attr` may be NULL. */
+qdq_status qdqi_dnnl_matmul(const qdqi_dnnl_md *src, const qdqi_dnnl_md *weights, const qdqi_dnnl_md *bias,
+                            const qdqi_dnnl_md *dst, const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err);
+
+typedef struct qdqi_dnnl_conv {
+    bool transposed; /* deconvolution */
+    int32_t n_spatial;
+    /* weights md: [G,] O, I, spatial… (rank n_spatial + 2, + 1 when grouped); dilation 0 = dense */
+    int64_t strides[QDQ_MAX_NDIMS], dilations[QDQ_MAX_NDIMS], pads_begin[QDQ_MAX_NDIMS], pads_end[QDQ_MAX_NDIMS];
+} qdqi_dnnl_conv;
+qdq_status qdqi_dnnl_convolution(const qdqi_dnnl_conv *conv, const qdqi_dnnl_md *src, const qdqi_dnnl_md *weights,
+                                 const qdqi_dnnl_md *bias, const qdqi_dnnl_md *dst, const qdqi_dnnl_attr *attr,
+                                 qdqi_dnnl_prim **out, qdq_error *err);
+
+typedef struct qdqi_dnnl_pool {
+    qdqi_dnnl_alg alg;
+    int32_t n_spatial;
+    int64_t kernel[QDQ_MAX_NDIMS], strides[QDQ_MAX_NDIMS], dilations[QDQ_MAX_NDIMS], pads_begin[QDQ_MAX_NDIMS],
+        pads_end[QDQ_MAX_NDIMS];
+} qdqi_dnnl_pool;
+qdq_status qdqi_dnnl_pooling(const qdqi_dnnl_pool *pool, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
+                             const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err);
+
+qdq_status qdqi_dnnl_eltwise(qdqi_dnnl_alg alg, float alpha, float beta, const qdqi_dnnl_md *src,
+                             const qdqi_dnnl_md *dst, const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err);
+/* src1 broadcasts to src0 by dims of 1; ranks equal. */
+qdq_status qdqi_dnnl_binary(qdqi_dnnl_alg alg, const qdqi_dnnl_md *src0, const qdqi_dnnl_md *src1,
+                            const qdqi_dnnl_md *dst, const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err);
+/* alg SOFTMAX or LOGSOFTMAX */
+qdq_status qdqi_dnnl_softmax(qdqi_dnnl_alg alg, int32_t axis, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
+                             const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err);
+/* Over the last dim. gamma/beta f32, given together or not at all. */
+qdq_status qdqi_dnnl_layernorm(float epsilon, bool use_affine, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
+                               const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err);
+/* Inference batch norm: args SRC, NORM_SCALE, NORM_SHIFT, NORM_MEAN, NORM_VARIANCE (f32), DST. */
+qdq_status qdqi_dnnl_batchnorm(float epsilon, bool fuse_relu, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
+                               const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err);
+/* Reduced dims have size 1 in dst. */
+qdq_status qdqi_dnnl_reduction(qdqi_dnnl_alg alg, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
+                               const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err);
+/* half_pixel coordinates; src NCX dims. */
+qdq_status qdqi_dnnl_resampling(qdqi_dnnl_alg alg, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
+                                const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err);
+qdq_status qdqi_dnnl_concat(int32_t axis, uint32_t n, const qdqi_dnnl_md *srcs, const qdqi_dnnl_md *dst,
+                            qdqi_dnnl_prim **out, qdq_error *err);
+/* dst = convert(src): layout, dtype, and attr's src/dst scales and zero points. Real value = (q - zp) * scale on both
+ * sides. */
+qdq_status qdqi_dnnl_reorder(const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst, const qdqi_dnnl_attr *attr,
+                             qdqi_dnnl_prim **out, qdq_error *err);
+/* A reorder from (or to) a strided tensor to the layout that `prim` chose for `arg`. `to_prim` false: from it. */
+qdq_status qdqi_dnnl_reorder_for(const qdqi_dnnl_prim *prim, qdqi_dnnl_arg arg, const qdqi_dnnl_md *strided,
+                                 bool to_prim, qdqi_dnnl_prim **out, qdq_error *err);
+
+void qdqi_dnnl_prim_destroy(qdqi_dnnl_prim *prim); /* NULL is legal */
+/* "matmul brgemm:avx512_core_vnni"; borrowed. */
+const char *qdqi_dnnl_prim_impl(const qdqi_dnnl_prim *prim);
+
+/* Arguments of the primitive, in the order that its step takes buffers. */
+uint32_t qdqi_dnnl_prim_n_args(const qdqi_dnnl_prim *prim);
+qdqi_dnnl_arg qdqi_dnnl_prim_arg(const qdqi_dnnl_prim *prim, uint32_t i);
+/* Bytes of an argument's buffer in the layout chosen (SCRATCH too; 0 when it needs none, and then it is no argument). */
+size_t qdqi_dnnl_prim_arg_bytes(const qdqi_dnnl_prim *prim, qdqi_dnnl_arg arg);
+/* True and strides when the chosen layout is plain strided; false when it is private (blocked, compensated). */
+bool qdqi_dnnl_prim_arg_strides(const qdqi_dnnl_prim *prim, qdqi_dnnl_arg arg, int64_t *strides_out);
+/* True when the argument's chosen layout equals the strided tensor: no reorder needed. */
+bool qdqi_dnnl_prim_arg_is(const qdqi_dnnl_prim *prim, qdqi_dnnl_arg arg, const qdqi_dnnl_md *strided);
+/* Bytes that identify the chosen layout of an argument (a cache key); borrowed. */
+const void *qdqi_dnnl_prim_arg_key(const qdqi_dnnl_prim *prim, qdqi_dnnl_arg arg, size_t *bytes_out);
+
+/* Pack a constant now: reorder strided `src_data` into the layout of `arg`; `dst` has prim_arg_bytes bytes. */
+qdq_status qdqi_dnnl_pack(const qdqi_dnnl_prim *prim, qdqi_dnnl_arg arg, const qdqi_dnnl_md *src, const void *src_data,
+                          void *dst, qdq_error *err);
+
+/* Append to a plan: bufs[i] belongs to qdqi_dnnl_prim_arg(prim, i). The plan owns `prim` from here on, on failure too. */
+qdq_status qdqi_dnnl_step(qdqi_plan *plan, qdqi_dnnl_prim *prim, const qdqi_buf *bufs, uint32_t n_bufs, uint32_t part,
+                          qdq_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

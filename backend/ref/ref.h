@@ -1,0 +1,46 @@
+/* The plain meaning of every op. One function per row of ir/ops.def, one small file per family. This is the fallback of
+ * every candidate list and the oracle of every test: f32 results, f64 accumulation, integer-exact quantization.
+ *
+ * A function reads inputs through qdqi_ref_in_* and writes through qdqi_ref_out_*: these give dense row-major arrays in the
+ * natural compute type whatever the dtype and strides of the tensor are. Conversions and copies live in scratch memory
+ * whose size qdqi_ref_scratch_bytes bounds, so that running allocates nothing. Single-threaded, re-entrant. */
+#ifndef QDQI_REF_H
+#define QDQI_REF_H
+
+#include "ir/desc.h"
+#include "ir/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct qdqi_ref_tensor {
+    const qdq_tensor_desc *desc; /* concrete dims and strides; NULL: a missing optional input */
+    void *data;
+} qdqi_ref_tensor;
+
+typedef struct qdqi_ref_args {
+    const qdqi_op *op;
+    uint32_t n_in, n_out;
+    const qdqi_ref_tensor *in, *out;
+    void *scratch; /* 64-byte aligned */
+    size_t scratch_bytes;
+} qdqi_ref_args;
+
+/* Upper bound of the scratch of qdqi_ref_run on these descriptors. Errors: OVERFLOW. */
+qdq_status qdqi_ref_scratch_bytes(const qdqi_op *op, const qdq_tensor_desc *const *in,
+                                  const qdq_tensor_desc *const *out, size_t *bytes_out, qdq_error *err);
+/* Compute `args->op`. Errors: BAD_* for contents that break the op's rules (an index out of range, a zero scale), INTERNAL. */
+qdq_status qdqi_ref_run(const qdqi_ref_args *args, qdq_error *err);
+
+/* The fold function of qdqi_graph_finalize. */
+qdq_status qdqi_ref_fold(const qdq_graph *graph, const qdqi_op *op, void *const *out_data, qdq_error *err);
+
+/* The reference executor: a whole finalized graph, op by op, in topological order. As qdq_graph_run_reference. */
+qdq_status qdqi_ref_graph(const qdq_graph *graph, const qdq_tensor *inputs, size_t n_inputs, const qdq_tensor *outputs,
+                          size_t n_outputs, qdq_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

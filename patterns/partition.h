@@ -1,0 +1,25 @@
+/* The partitioner: a finalized graph to an ordered list of partitions, in time linear in the number of ops. */
+#ifndef QDQI_PARTITION_H
+#define QDQI_PARTITION_H
+
+#include "lower/recipe.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct qdqi_parts {
+    qdqi_arena arena;
+    uint32_t n;
+    qdqi_part *parts; /* topological order */
+} qdqi_parts;
+
+/* Folded ops take no part. A Dequantize whose result every consumer absorbed, and that is no graph output, gets no partition
+ * of its own. `graph` must outlive the list. */
+qdq_status qdqi_partition_graph(const qdq_graph *graph, qdq_policy policy, qdqi_parts **parts_out, qdq_error *err);
+void qdqi_parts_destroy(qdqi_parts **parts);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
