@@ -1,5 +1,5 @@
 # qdq_room(NAME FOLDER): the object library qdq_NAME from every .c below FOLDER.
-# qdq_program(NAME FOLDER): one program from every .c in FOLDER.
+# qdq_program(NAME FOLDER [LIBRARIES...]): one program from every .c in FOLDER.
 # qdq_examples(FOLDER [PREFIX]): one program PREFIX<file> from each .c in FOLDER; sees the public header only.
 
 # What any file of ours may include by path: "base/status.h", "patterns/matcher.h", "kernels/quant/quant.h".
@@ -84,7 +84,7 @@ function(qdq_program NAME FOLDER)
     # The target qdq is the library: the program has its name only as a file.
     add_executable(${NAME}_program ${SOURCES})
     set_target_properties(${NAME}_program PROPERTIES OUTPUT_NAME ${NAME} RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
-    target_link_libraries(${NAME}_program PRIVATE qdq_internal qdq_static)
+    target_link_libraries(${NAME}_program PRIVATE ${ARGN} qdq_internal qdq_static)
     install(TARGETS ${NAME}_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()
 
