@@ -14,7 +14,8 @@ set(QDQ_ISA_avx2 -mavx2 -mfma -mf16c -mbmi2)
 set(QDQ_ISA_avxvnni ${QDQ_ISA_avx2} -mavxvnni)
 set(QDQ_ISA_avx512 ${QDQ_ISA_avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl)
 set(QDQ_ISA_avx512vnni ${QDQ_ISA_avx512} -mavx512vnni)
-set(QDQ_ISA_NAMES avx2 avxvnni avx512 avx512vnni)
+set(QDQ_ISA_avx512vbmi ${QDQ_ISA_avx512} -mavx512vbmi)
+set(QDQ_ISA_NAMES avx2 avxvnni avx512 avx512vnni avx512vbmi)
 
 set(QDQ_ROOM_OBJECTS "")
 
