@@ -52,6 +52,10 @@ void qdqi_const_stats(const qdq_engine *engine, qdq_cache_stats *out);
 void qdqi_parallel(const qdq_engine *engine, int n, void (*body)(int i, void *arg), void *arg);
 /* Threads worth using for `work` units when one thread should have at least `grain`: 1…n_threads. */
 int qdqi_threads_for(const qdq_engine *engine, int64_t work, int64_t grain);
+/* Make the engine's n_threads the OpenMP team size of the calling thread, and put the old size back. oneDNN fixes a
+ * primitive's threads when it is created: a compile goes between these two; qdqi_plan_execute does it itself. */
+int qdqi_threads_enter(const qdq_engine *engine);
+void qdqi_threads_leave(const qdq_engine *engine, int was);
 
 #ifdef __cplusplus
 }
