@@ -77,7 +77,7 @@ static qdq_status acquire(qdqi_plan *plan, qdqi_exec_context **context_out, qdq_
             *context_out = c;
             return QDQ_OK;
         }
-    qdqi_exec_context *mine;
+    qdqi_exec_context *mine = NULL;
     QDQI_TRY(create_context(plan, &mine, err));
     mine->next = atomic_load_explicit(&plan->contexts, memory_order_relaxed);
     while (!atomic_compare_exchange_weak_explicit(&plan->contexts, &mine->next, mine, memory_order_acq_rel,
@@ -138,7 +138,7 @@ static qdq_status run_steps(const qdqi_plan *plan, qdqi_exec_context *context, q
 qdq_status qdqi_plan_execute(qdqi_plan *plan, const void *const *inputs, void *const *outputs, qdqi_profile *profile,
                              qdq_error *err) {
     if (!plan->finished) return qdqi_fail(err, QDQ_E_BAD_STATE, "the plan is not finished: it cannot be executed");
-    qdqi_exec_context *context;
+    qdqi_exec_context *context = NULL;
     QDQI_TRY(acquire(plan, &context, err));
     const int was = qdqi_threads_enter(plan->engine);
     qdq_status st = bind_ports(plan, context, inputs, outputs, err);
