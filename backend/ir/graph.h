@@ -95,6 +95,9 @@ bool qdqi_op_str_is(const qdqi_op *op, qdqi_attr_name name, const char *value);
 const int64_t *qdqi_op_s64s(const qdqi_op *op, qdqi_attr_name name, uint32_t *n_out);
 const float *qdqi_op_f32s(const qdqi_op *op, qdqi_attr_name name, uint32_t *n_out);
 
+/* `a` and `b` of an elementwise unary op, as its row in unary.def says. */
+void qdqi_op_unary_ab(const qdqi_op *op, float *a_out, float *b_out);
+
 /* Spatial attributes of conv and pool ops, resolved: auto_pad applied, defaults filled, per spatial dim in order. */
 typedef struct qdqi_spatial {
     int32_t n; /* spatial dims */

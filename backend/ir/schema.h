@@ -10,7 +10,8 @@
  *     check       function qdqi_check_<check>: what attributes alone cannot say (quantization parameters, …); `none`
  *     ref         function qdqi_ref_<ref> in ref/: the plain meaning
  *     FLAGS       QDQI_F_* bits
- *     ATTRS(...)  rows { QDQI_A_<NAME>, type, required, default…, check }
+ *     ATTRS(...)  attribute rows: REQ_F32(EPSILON) S64(AXIS, 1, min, max) …; ops.def lists the forms
+ * Ports below min_in must be present; later ones may be missing, also before a present one.
  * Elementwise unary ops live in ir/unary.def and are expanded into the same table. */
 #ifndef QDQI_SCHEMA_H
 #define QDQI_SCHEMA_H
@@ -40,7 +41,8 @@ typedef enum qdqi_attr_name {
 #define QDQI_ATTR(id, text) QDQI_A_##id,
 #include "ir/attrs.def"
 #undef QDQI_ATTR
-    QDQI_N_ATTR_NAMES
+    QDQI_N_ATTR_NAMES,
+    QDQI_A_NONE = QDQI_N_ATTR_NAMES
 } qdqi_attr_name;
 
 typedef enum qdqi_attr_type {
