@@ -1,0 +1,36 @@
+/* The words in which entries are written (pattern.h says what they mean). For patterns/<family>.c only: short names. */
+#ifndef QDQI_PATTERN_DSL_H
+#define QDQI_PATTERN_DSL_H
+
+#include "patterns/catalogue.h"
+#include "patterns/guards.h"
+#include "patterns/sets.h"
+
+enum { OUT = -1 };
+
+#define IS(KIND)      .kind = QDQI_OP_##KIND
+#define ANY(SET)      .set = &qdqi_set_##SET
+#define ANCHOR        .anchor = true
+#define OPT           .optional = true
+#define REP(min, max) .rep_min = (min), .rep_max = (max)
+#define ANY_SIDE      .any_side = true
+#define DQ_OTHER      .dq_other = true
+#define SELF_OTHER    .self_other = true
+#define VARIADIC      .variadic = true
+#define RECOMPUTE     .recompute = true
+#define IN(...)       .n_in = sizeof((const int8_t[]){__VA_ARGS__}), .in = {__VA_ARGS__}
+#define G(NAME)       &qdqi_guard_##NAME
+#define GUARDS(...)   .guards = {__VA_ARGS__}
+
+#define NODES(...)                                                                                                     \
+    .nodes = (const qdqi_pnode[]){__VA_ARGS__},                                                                        \
+    .n_nodes = sizeof((const qdqi_pnode[]){__VA_ARGS__}) / sizeof(qdqi_pnode)
+
+/* A run of elementwise ops of unchanged shape, downstream of node `prev`: what a primitive takes as post-ops. */
+#define CHAIN(prev, min, max)                                                                                          \
+    { ANY(chain), REP(min, max), IN(prev), ANY_SIDE, DQ_OTHER, SELF_OTHER, GUARDS(G(float_dst), G(same_shape)) }
+/* The Quantize that ends it. */
+#define MAYBE_Q(prev)                                                                                                  \
+    { ANY(q), OPT, IN(prev) }
+
+#endif

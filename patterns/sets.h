@@ -1,0 +1,31 @@
+/* Sets of op kinds that pattern entries name with ANY(). */
+#ifndef QDQI_SETS_H
+#define QDQI_SETS_H
+
+#include "patterns/pattern.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The list of sets: name, meaning. */
+#define QDQI_SET_MAP(X)                                                                                                \
+    X(dq, "every Dequantize: static, dynamic, ONNX, TensorFlow")                                                       \
+    X(q, "every Quantize of one output: static, dynamic, ONNX")                                                        \
+    X(matmul, "MatMul, Gemm")                                                                                          \
+    X(conv, "Convolution, ConvTranspose")                                                                              \
+    X(pool, "AvgPool, MaxPool, GlobalAveragePool")                                                                     \
+    X(norm, "softmax, normalisation and reduction ops")                                                                \
+    X(move, "ops that move or repeat elements without changing them, one source")                                      \
+    X(relayout, "reshape- and transpose-like ops")                                                                     \
+    X(eltwise, "elementwise unary and binary")                                                                         \
+    X(chain, "elementwise unary and binary, BiasAdd, PReLU: what can follow in a chain")
+
+#define QDQI_SET_DECL(set, text) extern const qdqi_set qdqi_set_##set;
+QDQI_SET_MAP(QDQI_SET_DECL)
+#undef QDQI_SET_DECL
+
+#ifdef __cplusplus
+}
+#endif
+#endif
