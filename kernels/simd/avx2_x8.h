@@ -1,0 +1,58 @@
+/* AVX2 building blocks of the kernels on quantized data; the twins of avx512_x8.h, eight lanes wide. */
+#ifndef QK_SIMD_AVX2_X8_H
+#define QK_SIMD_AVX2_X8_H
+
+#include "kernels/simd/divide.h"
+
+#include <immintrin.h>
+#include <stddef.h>
+#include <string.h>
+
+#define QK_INLINE static inline __attribute__((always_inline))
+
+typedef struct qk256_divisor {
+    __m256 scale, recip, low, limit;
+} qk256_divisor;
+
+QK_INLINE qk256_divisor qk256_divisor_of(__m256 scale) {
+    qk256_divisor d;
+    d.scale = scale;
+    d.recip = _mm256_div_ps(_mm256_set1_ps(1.0f), scale);
+    d.low = _mm256_mul_ps(_mm256_fnmadd_ps(scale, d.recip, _mm256_set1_ps(1.0f)), d.recip);
+    d.limit = _mm256_mul_ps(_mm256_andnot_ps(_mm256_set1_ps(-0.0f), scale), _mm256_set1_ps(QK_QUOTIENT_LIMIT));
+    return d;
+}
+
+/* x / scale as kernels/simd/divide.h says. */
+QK_INLINE __m256 qk256_divide(qk256_divisor d, __m256 x) {
+    x = _mm256_and_ps(x, _mm256_cmp_ps(x, x, _CMP_ORD_Q));
+    x = _mm256_min_ps(x, d.limit);
+    x = _mm256_max_ps(x, _mm256_xor_ps(d.limit, _mm256_set1_ps(-0.0f)));
+    __m256 q0 = _mm256_fmadd_ps(x, d.recip, _mm256_mul_ps(x, d.low));
+    return _mm256_fmadd_ps(_mm256_fnmadd_ps(q0, d.scale, x), d.recip, q0);
+}
+
+QK_INLINE __m256i qk256_round(__m256 q, __m256i zp, __m256 zp_f32, bool add_first) {
+    return add_first ? _mm256_cvtps_epi32(_mm256_add_ps(q, zp_f32)) : _mm256_add_epi32(_mm256_cvtps_epi32(q), zp);
+}
+
+/* 32 integers to saturated bytes, in order. */
+QK_INLINE __m256i qk256_pack8(const __m256i v[4], bool is_signed) {
+    __m256i a = _mm256_packs_epi32(v[0], v[1]), b = _mm256_packs_epi32(v[2], v[3]);
+    __m256i p = is_signed ? _mm256_packs_epi16(a, b) : _mm256_packus_epi16(a, b);
+    return _mm256_permutevar8x32_epi32(p, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+
+/* 16 integers to saturated 16-bit words, in order. */
+QK_INLINE __m256i qk256_pack16(__m256i v0, __m256i v1, bool is_signed) {
+    __m256i p = is_signed ? _mm256_packs_epi32(v0, v1) : _mm256_packus_epi32(v0, v1);
+    return _mm256_permute4x64_epi64(p, 0xd8);
+}
+
+/* Eight bytes to integers. */
+QK_INLINE __m256i qk256_load8(const void *src, bool is_signed) {
+    __m128i b = _mm_loadl_epi64((const __m128i *)src);
+    return is_signed ? _mm256_cvtepi8_epi32(b) : _mm256_cvtepu8_epi32(b);
+}
+
+#endif
