@@ -5,7 +5,9 @@
  * (`any` in the request), packs constants, allocates scratch, and appends it to a plan with qdqi_dnnl_step: one buffer per
  * argument, in the order of the primitive's argument list.
  * Scales and zero points are runtime arguments of every primitive: f32 (or the dtype asked) and s32 tensors.
- * When oneDNN has no implementation the function returns QDQ_E_UNSUPPORTED and a one-line reason, and creates nothing. */
+ * When oneDNN has no implementation, or answers that it does not know the combination, the function returns
+ * QDQ_E_UNSUPPORTED and a one-line reason, and creates nothing. Tensors with a dim of 0 are refused so too ("zero_size").
+ * QDQ_MAX_ISA caps the instruction sets that oneDNN may use (our names of levels, or oneDNN's); read at the first call. */
 #ifndef QDQI_ONEDNN_H
 #define QDQI_ONEDNN_H
 
@@ -148,6 +150,7 @@ qdq_status qdqi_dnnl_convolution(const qdqi_dnnl_conv *conv, const qdqi_dnnl_md 
 typedef struct qdqi_dnnl_pool {
     qdqi_dnnl_alg alg;
     int32_t n_spatial;
+    /* dilation 1 = dense, as in the graph's op */
     int64_t kernel[QDQ_MAX_NDIMS], strides[QDQ_MAX_NDIMS], dilations[QDQ_MAX_NDIMS], pads_begin[QDQ_MAX_NDIMS],
         pads_end[QDQ_MAX_NDIMS];
 } qdqi_dnnl_pool;
@@ -187,6 +190,8 @@ qdq_status qdqi_dnnl_reorder_for(const qdqi_dnnl_prim *prim, qdqi_dnnl_arg arg, 
 void qdqi_dnnl_prim_destroy(qdqi_dnnl_prim *prim); /* NULL is legal */
 /* "matmul brgemm:avx512_core_vnni"; borrowed. */
 const char *qdqi_dnnl_prim_impl(const qdqi_dnnl_prim *prim);
+/* True when oneDNN only has its plain reference loops for it ("ref:any"): correct, and slow. */
+bool qdqi_dnnl_prim_is_ref(const qdqi_dnnl_prim *prim);
 
 /* Arguments of the primitive, in the order that its step takes buffers. */
 uint32_t qdqi_dnnl_prim_n_args(const qdqi_dnnl_prim *prim);

@@ -4,14 +4,18 @@
 
 #include "base/error.h"
 
-#include <stdatomic.h>
-
+/* The tests are C++17, which has no word for C's atomics: they see plain members, of the same size, and leave them alone
+ * while anything runs. */
 #ifdef __cplusplus
+#define QDQI_ATOMIC(type) type
 extern "C" {
+#else
+#include <stdatomic.h>
+#define QDQI_ATOMIC(type) _Atomic(type)
 #endif
 
 struct qdq_engine {
-    atomic_uint refs;
+    QDQI_ATOMIC(unsigned) refs;
     qdq_engine_options options; /* callbacks filled with the defaults when not given; n_threads >= 1 */
     struct qdqi_const_cache *cache;
 };

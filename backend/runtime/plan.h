@@ -70,7 +70,7 @@ uint32_t qdqi_plan_step_part(const qdqi_plan *plan, size_t i);
 
 /* Seconds per partition of profiled runs; one array slot per `part`; guarded by nothing: one slot set per profile object. */
 typedef struct qdqi_profile {
-    _Atomic uint64_t *part_ns;
+    QDQI_ATOMIC(uint64_t) * part_ns;
     uint32_t n_parts;
 } qdqi_profile;
 

@@ -5,6 +5,9 @@
 
 #include <time.h>
 
+_Static_assert(sizeof(QDQI_ATOMIC(uint64_t)) == sizeof(uint64_t) && sizeof(QDQI_ATOMIC(bool)) == sizeof(bool),
+               "the tests see these types without the atomic");
+
 static void destroy_context(const qdqi_plan *plan, qdqi_exec_context *context) {
     if (context == NULL) return;
     if (context->states != NULL)

@@ -45,7 +45,7 @@ typedef struct qdqi_plan_patch {
  *   states [step 0][step 1]... */
 typedef struct qdqi_exec_context {
     struct qdqi_exec_context *next;
-    atomic_bool busy;
+    QDQI_ATOMIC(bool) busy;
     void *arena;
     void **ptrs;
     void **states;
@@ -61,7 +61,7 @@ struct qdqi_plan {
     size_t bufs_capacity, steps_capacity, refs_capacity;
     size_t arena_bytes;
     bool finished;
-    _Atomic(qdqi_exec_context *) contexts;
+    QDQI_ATOMIC(qdqi_exec_context *) contexts;
 };
 
 /* A block of memory that is needed from step `first` to step `last`, both included. */

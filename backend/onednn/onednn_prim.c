@@ -1,0 +1,311 @@
+#include "onednn/onednn_impl.h"
+
+#include "base/alloc.h"
+#include "base/checked.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct prim_arg {
+    qdqi_dnnl_arg arg;
+    int dnnl_arg;
+    dnnl_memory_desc_t md;
+    size_t bytes;
+    uint8_t *key;
+    size_t key_bytes;
+} prim_arg;
+
+struct qdqi_dnnl_prim {
+    dnnl_primitive_t primitive;
+    uint32_t n_args;
+    prim_arg *args;
+    bool is_ref;
+    char impl[96], note[128];
+};
+
+/* ---- making ---- */
+
+qdq_status qdqi_dnnl_request_md(qdqi_dnnl_request *request, dnnl_memory_desc_t *slot, qdqi_dnnl_arg arg,
+                                const qdqi_dnnl_md *md, qdq_error *err) {
+    static const struct {
+        const char *name;
+        int dnnl_arg;
+    } rows[] = {[QDQI_DNNL_SRC] = {"src", DNNL_ARG_SRC},
+                [QDQI_DNNL_SRC1] = {"src1", DNNL_ARG_SRC_1},
+                [QDQI_DNNL_WEIGHTS] = {"weights", DNNL_ARG_WEIGHTS},
+                [QDQI_DNNL_BIAS] = {"bias", DNNL_ARG_BIAS},
+                [QDQI_DNNL_DST] = {"dst", DNNL_ARG_DST}};
+    QDQI_TRY(qdqi_dnnl_make_md(md, request->primitive, rows[arg].name, slot, err));
+    qdqi_dnnl_request_role(request, arg, rows[arg].dnnl_arg);
+    if (arg != QDQI_DNNL_BIAS) {
+        const size_t n = strlen(request->types);
+        snprintf(request->types + n, sizeof request->types - n, "%s", qdq_dtype_name(md->dtype));
+    }
+    return QDQ_OK;
+}
+
+void qdqi_dnnl_request_role(qdqi_dnnl_request *request, qdqi_dnnl_arg arg, int dnnl_arg) {
+    if (request->n_roles < QDQI_DNNL_MAX_ROLES) request->roles[request->n_roles++] = (qdqi_dnnl_role){arg, dnnl_arg};
+}
+
+qdq_status qdqi_dnnl_request_src_dst(qdqi_dnnl_request *request, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
+                                     const qdqi_dnnl_attr *attr, qdq_error *err) {
+    QDQI_TRY(qdqi_dnnl_request_md(request, &request->src, QDQI_DNNL_SRC, src, err));
+    QDQI_TRY(qdqi_dnnl_request_md(request, &request->dst, QDQI_DNNL_DST, dst, err));
+    return qdqi_dnnl_request_attr(request, attr, src, NULL, NULL, dst, err);
+}
+
+void qdqi_dnnl_request_clear(qdqi_dnnl_request *request) {
+    const dnnl_memory_desc_t mds[] = {request->src, request->src1, request->weights, request->bias, request->dst};
+    for (size_t i = 0; i < sizeof mds / sizeof mds[0]; i++)
+        if (mds[i] != NULL) dnnl_memory_desc_destroy(mds[i]);
+    if (request->attr != NULL) dnnl_primitive_attr_destroy(request->attr);
+}
+
+void qdqi_dnnl_prim_destroy(qdqi_dnnl_prim *prim) {
+    if (prim == NULL) return;
+    if (prim->primitive != NULL) dnnl_primitive_destroy(prim->primitive);
+    for (uint32_t i = 0; i < prim->n_args; i++) {
+        if (prim->args[i].md != NULL) dnnl_memory_desc_destroy(prim->args[i].md);
+        qdqi_free(prim->args[i].key);
+    }
+    qdqi_free(prim->args);
+    qdqi_free(prim);
+}
+
+/* Takes `md` over, on failure too. */
+static qdq_status add_arg(qdqi_dnnl_prim *prim, qdqi_dnnl_arg arg, int dnnl_arg, dnnl_memory_desc_t md,
+                          qdq_error *err) {
+    prim_arg *a = &prim->args[prim->n_args++];
+    *a = (prim_arg){.arg = arg, .dnnl_arg = dnnl_arg, .md = md, .bytes = dnnl_memory_desc_get_size(md)};
+    QDQI_TRY(qdqi_dnnl_check(dnnl_memory_desc_get_blob(NULL, &a->key_bytes, md), prim->impl, err));
+    a->key = qdqi_calloc(1, a->key_bytes);
+    if (a->key == NULL) return QDQI_NO_MEMORY(err);
+    return qdqi_dnnl_check(dnnl_memory_desc_get_blob(a->key, &a->key_bytes, md), prim->impl, err);
+}
+
+static qdq_status add_queried(qdqi_dnnl_prim *prim, const_dnnl_primitive_desc_t pd, qdqi_dnnl_arg arg, int dnnl_arg,
+                              dnnl_query_t what, int index, qdq_error *err) {
+    const_dnnl_memory_desc_t found = dnnl_primitive_desc_query_md(pd, what, index);
+    if (found == NULL || dnnl_memory_desc_get_size(found) == 0) {
+        if (arg == QDQI_DNNL_SCRATCH) return QDQ_OK;
+        return qdqi_fail(err, QDQ_E_ONEDNN, "%s: argument %d has no descriptor", prim->impl, dnnl_arg);
+    }
+    dnnl_memory_desc_t md = NULL;
+    QDQI_TRY(qdqi_dnnl_check(dnnl_memory_desc_clone(&md, found), prim->impl, err));
+    return add_arg(prim, arg, dnnl_arg, md, err);
+}
+
+static qdq_status add_args(qdqi_dnnl_prim *prim, const qdqi_dnnl_request *request, const_dnnl_primitive_desc_t pd,
+                           qdq_error *err) {
+    prim->args =
+        qdqi_calloc((size_t)request->n_sources + request->n_roles + request->n_vectors + 1, sizeof *prim->args);
+    if (prim->args == NULL) return QDQI_NO_MEMORY(err);
+    for (uint32_t i = 0; i < request->n_sources; i++)
+        QDQI_TRY(add_queried(prim, pd, (qdqi_dnnl_arg)(QDQI_DNNL_SRC_N + i), DNNL_ARG_MULTIPLE_SRC + (int)i,
+                             dnnl_query_exec_arg_md, DNNL_ARG_MULTIPLE_SRC + (int)i, err));
+    for (uint32_t i = 0; i < request->n_roles; i++)
+        QDQI_TRY(add_queried(prim, pd, request->roles[i].arg, request->roles[i].dnnl_arg, dnnl_query_exec_arg_md,
+                             request->roles[i].dnnl_arg, err));
+    for (uint32_t i = 0; i < request->n_vectors; i++) {
+        const qdqi_dnnl_vector *v = &request->vectors[i];
+        const dnnl_dims_t dims = {v->n}, strides = {1};
+        dnnl_memory_desc_t md = NULL;
+        QDQI_TRY(qdqi_dnnl_check(
+            dnnl_memory_desc_create_with_strides(&md, 1, dims, (dnnl_data_type_t)v->dtype, strides), prim->impl, err));
+        QDQI_TRY(add_arg(prim, v->arg, v->dnnl_arg, md, err));
+    }
+    return add_queried(prim, pd, QDQI_DNNL_SCRATCH, DNNL_ARG_SCRATCHPAD, dnnl_query_scratchpad_md, 0, err);
+}
+
+static qdq_status build(qdqi_dnnl_prim *prim, const qdqi_dnnl_request *request, const_dnnl_primitive_desc_t pd,
+                        qdq_error *err) {
+    const char *info = NULL;
+    if (dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, (void *)&info) != dnnl_success || info == NULL)
+        info = "?";
+    prim->is_ref = strncmp(info, "ref", 3) == 0;
+    snprintf(prim->impl, sizeof prim->impl, "%s %s", request->primitive, info);
+    snprintf(prim->note, sizeof prim->note, "%s %s", prim->impl, request->types);
+    QDQI_TRY(add_args(prim, request, pd, err));
+    return qdqi_dnnl_check(dnnl_primitive_create(&prim->primitive, pd), prim->impl, err);
+}
+
+qdq_status qdqi_dnnl_request_finish(qdqi_dnnl_request *request, dnnl_status_t status, dnnl_primitive_desc_t pd,
+                                    qdqi_dnnl_prim **out, qdq_error *err) {
+    if (status != dnnl_success) {
+        char what[96];
+        snprintf(what, sizeof what, "%s %s", request->primitive, request->types);
+        return qdqi_dnnl_check(status, what, err);
+    }
+    qdqi_dnnl_prim *prim = qdqi_calloc(1, sizeof *prim);
+    const qdq_status st = prim == NULL ? QDQI_NO_MEMORY(err) : build(prim, request, pd, err);
+    dnnl_primitive_desc_destroy(pd);
+    if (st != QDQ_OK) {
+        qdqi_dnnl_prim_destroy(prim);
+        return st;
+    }
+    *out = prim;
+    return QDQ_OK;
+}
+
+/* ---- asking ---- */
+
+const char *qdqi_dnnl_prim_impl(const qdqi_dnnl_prim *prim) {
+    return prim->impl;
+}
+bool qdqi_dnnl_prim_is_ref(const qdqi_dnnl_prim *prim) {
+    return prim->is_ref;
+}
+uint32_t qdqi_dnnl_prim_n_args(const qdqi_dnnl_prim *prim) {
+    return prim->n_args;
+}
+qdqi_dnnl_arg qdqi_dnnl_prim_arg(const qdqi_dnnl_prim *prim, uint32_t i) {
+    return prim->args[i].arg;
+}
+
+static const prim_arg *find_arg(const qdqi_dnnl_prim *prim, qdqi_dnnl_arg arg) {
+    for (uint32_t i = 0; i < prim->n_args; i++)
+        if (prim->args[i].arg == arg) return &prim->args[i];
+    return NULL;
+}
+
+const_dnnl_memory_desc_t qdqi_dnnl_prim_md(const qdqi_dnnl_prim *prim, qdqi_dnnl_arg arg) {
+    const prim_arg *a = find_arg(prim, arg);
+    return a == NULL ? NULL : a->md;
+}
+
+size_t qdqi_dnnl_prim_arg_bytes(const qdqi_dnnl_prim *prim, qdqi_dnnl_arg arg) {
+    const prim_arg *a = find_arg(prim, arg);
+    return a == NULL ? 0 : a->bytes;
+}
+
+const void *qdqi_dnnl_prim_arg_key(const qdqi_dnnl_prim *prim, qdqi_dnnl_arg arg, size_t *bytes_out) {
+    const prim_arg *a = find_arg(prim, arg);
+    *bytes_out = a == NULL ? 0 : a->key_bytes;
+    return a == NULL ? NULL : a->key;
+}
+
+bool qdqi_dnnl_prim_arg_strides(const qdqi_dnnl_prim *prim, qdqi_dnnl_arg arg, int64_t *strides_out) {
+    const_dnnl_memory_desc_t md = qdqi_dnnl_prim_md(prim, arg);
+    int ndims = 0;
+    const dnnl_dims_t *dims = NULL, *strides = NULL;
+    dnnl_data_type_t dtype = dnnl_data_type_undef;
+    if (md == NULL || dnnl_memory_desc_query(md, dnnl_query_ndims_s32, &ndims) != dnnl_success ||
+        dnnl_memory_desc_query(md, dnnl_query_data_type, &dtype) != dnnl_success ||
+        dnnl_memory_desc_query(md, dnnl_query_dims, (void *)&dims) != dnnl_success ||
+        dnnl_memory_desc_query(md, dnnl_query_strides, (void *)&strides) != dnnl_success)
+        return false;
+    /* inner blocks, padding, compensation: all make it differ from a descriptor of the same dims and strides */
+    dnnl_memory_desc_t plain = NULL;
+    if (dnnl_memory_desc_create_with_strides(&plain, ndims, *dims, dtype, *strides) != dnnl_success) return false;
+    const bool is_plain = dnnl_memory_desc_equal(md, plain) != 0;
+    dnnl_memory_desc_destroy(plain);
+    if (is_plain) memcpy(strides_out, *strides, (size_t)ndims * sizeof *strides_out);
+    return is_plain;
+}
+
+bool qdqi_dnnl_prim_arg_is(const qdqi_dnnl_prim *prim, qdqi_dnnl_arg arg, const qdqi_dnnl_md *strided) {
+    const_dnnl_memory_desc_t md = qdqi_dnnl_prim_md(prim, arg);
+    dnnl_memory_desc_t plain = NULL;
+    if (md == NULL || strided->any || qdqi_dnnl_make_md(strided, "", "", &plain, NULL) != QDQ_OK) return false;
+    const bool same = dnnl_memory_desc_equal(md, plain) != 0;
+    dnnl_memory_desc_destroy(plain);
+    return same;
+}
+
+/* ---- running ---- */
+
+/* One per execution context: the handles that oneDNN wants set before each run. */
+typedef struct prim_state {
+    dnnl_stream_t stream;
+    dnnl_exec_arg_t *args;
+    void **bound; /* the address each memory object holds now */
+    uint32_t n_args;
+} prim_state;
+
+static void state_destroy(void *opaque, const qdq_engine *engine) {
+    (void)engine;
+    prim_state *state = opaque;
+    if (state == NULL) return;
+    for (uint32_t i = 0; state->args != NULL && i < state->n_args; i++)
+        if (state->args[i].memory != NULL) dnnl_memory_destroy(state->args[i].memory);
+    if (state->stream != NULL) dnnl_stream_destroy(state->stream);
+    qdqi_free(state->args);
+    qdqi_free(state->bound);
+    qdqi_free(state);
+}
+
+static qdq_status fill_state(prim_state *state, const qdqi_dnnl_prim *prim, qdq_error *err) {
+    state->args = qdqi_calloc(prim->n_args, sizeof *state->args);
+    state->bound = qdqi_calloc(prim->n_args, sizeof *state->bound);
+    if (state->args == NULL || state->bound == NULL) return QDQI_NO_MEMORY(err);
+    state->n_args = prim->n_args;
+    const dnnl_engine_t engine = qdqi_dnnl_engine();
+    QDQI_TRY(qdqi_dnnl_check(dnnl_stream_create(&state->stream, engine, dnnl_stream_default_flags), prim->impl, err));
+    for (uint32_t i = 0; i < prim->n_args; i++) {
+        state->args[i].arg = prim->args[i].dnnl_arg;
+        QDQI_TRY(qdqi_dnnl_check(dnnl_memory_create(&state->args[i].memory, prim->args[i].md, engine, DNNL_MEMORY_NONE),
+                                 prim->impl, err));
+    }
+    return QDQ_OK;
+}
+
+static qdq_status state_create(const void *impl, const qdq_engine *engine, void **state_out, qdq_error *err) {
+    prim_state *state = qdqi_calloc(1, sizeof *state);
+    if (state == NULL) return QDQI_NO_MEMORY(err);
+    const qdq_status st = fill_state(state, impl, err);
+    if (st != QDQ_OK) {
+        state_destroy(state, engine);
+        return st;
+    }
+    *state_out = state;
+    return QDQ_OK;
+}
+
+static qdq_status run(const void *impl, void *opaque, void *const *bufs, const qdq_engine *engine, qdq_error *err) {
+    (void)engine;
+    const qdqi_dnnl_prim *prim = impl;
+    prim_state *state = opaque;
+    for (uint32_t i = 0; i < state->n_args; i++) {
+        if (state->bound[i] == bufs[i]) continue;
+        if (dnnl_memory_set_data_handle(state->args[i].memory, bufs[i]) != dnnl_success)
+            return qdqi_fail(err, QDQ_E_ONEDNN, "%s: cannot bind argument %u", prim->impl, i);
+        state->bound[i] = bufs[i];
+    }
+    dnnl_status_t status = dnnl_primitive_execute(prim->primitive, state->stream, (int)state->n_args, state->args);
+    if (status == dnnl_success) status = dnnl_stream_wait(state->stream);
+    if (status == dnnl_success) return QDQ_OK;
+    (void)qdqi_dnnl_check(status, prim->impl, err);
+    if (err != NULL) err->status = QDQ_E_ONEDNN;
+    return QDQ_E_ONEDNN;
+}
+
+static void impl_destroy(void *impl) {
+    qdqi_dnnl_prim_destroy(impl);
+}
+
+qdq_status qdqi_dnnl_step(qdqi_plan *plan, qdqi_dnnl_prim *prim, const qdqi_buf *bufs, uint32_t n_bufs, uint32_t part,
+                          qdq_error *err) {
+    static const qdqi_step_ops ops = {
+        .provider = "onednn",
+        .state_create = state_create,
+        .state_destroy = state_destroy,
+        .run = run,
+        .impl_destroy = impl_destroy,
+    };
+    if (n_bufs != prim->n_args) {
+        const qdq_status st =
+            qdqi_fail(err, QDQ_E_INTERNAL, "%s: %u buffers for %u arguments", prim->impl, n_bufs, prim->n_args);
+        qdqi_dnnl_prim_destroy(prim);
+        return st;
+    }
+    for (uint32_t i = 0; i < n_bufs; i++) {
+        if (bufs[i] != QDQI_NO_BUF && qdqi_plan_buf_bytes(plan, bufs[i]) >= prim->args[i].bytes) continue;
+        const qdq_status st =
+            qdqi_fail(err, QDQ_E_INTERNAL, "%s: argument %u has a buffer of %zu bytes, expected %zu", prim->impl, i,
+                      bufs[i] == QDQI_NO_BUF ? 0 : qdqi_plan_buf_bytes(plan, bufs[i]), prim->args[i].bytes);
+        qdqi_dnnl_prim_destroy(prim);
+        return st;
+    }
+    return qdqi_plan_step(plan, &ops, prim, bufs, n_bufs, part, prim->note, err);
+}
