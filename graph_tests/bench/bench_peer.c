@@ -1,0 +1,207 @@
+#include "bench_peer.h"
+
+#if QDQ_WITH_ONEDNN
+#include "dnnl.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_ARGS = 10 };
+
+struct bench_peer {
+    dnnl_engine_t engine;
+    dnnl_stream_t stream;
+    dnnl_primitive_t primitive;
+    dnnl_exec_arg_t args[MAX_ARGS];
+    float scales[3];
+    int32_t zps[3];
+    char name[160];
+    int n_args;
+    int n_consts;
+};
+
+static void add_arg(bench_peer *p, int arg, const_dnnl_memory_desc_t md, void *data) {
+    p->args[p->n_args].arg = arg;
+    if (dnnl_memory_create(&p->args[p->n_args].memory, md, p->engine, data) == dnnl_success) p->n_args++;
+}
+
+static void add_scalar(bench_peer *p, int arg, dnnl_data_type_t type, void *value) {
+    dnnl_memory_desc_t md = NULL;
+    const dnnl_dims_t one = {1};
+    if (dnnl_memory_desc_create_with_tag(&md, 1, one, type, dnnl_a) == dnnl_success) add_arg(p, arg, md, value);
+    dnnl_memory_desc_destroy(md);
+}
+
+static bench_peer *start(void) {
+    bench_peer *p = calloc(1, sizeof *p);
+    if (!p || dnnl_engine_create(&p->engine, dnnl_cpu, 0) != dnnl_success ||
+        dnnl_stream_create(&p->stream, p->engine, dnnl_stream_default_flags) != dnnl_success)
+        bench_peer_destroy(&p);
+    return p;
+}
+
+static dnnl_memory_desc_t desc_of(const bench_tensor *t) {
+    dnnl_memory_desc_t md = NULL;
+    (void)dnnl_memory_desc_create_with_strides(&md, t->ndims, t->dims, (dnnl_data_type_t)t->dtype, t->strides);
+    return md;
+}
+
+static void quantization(bench_peer *p, dnnl_primitive_attr_t attr, int arg, const bench_tensor *t) {
+    if (t->scale == 0.0f) return;
+    (void)dnnl_primitive_attr_set_scales_mask(attr, arg, 0);
+    p->scales[p->n_consts] = t->scale;
+    add_scalar(p, DNNL_ARG_ATTR_SCALES | arg, dnnl_f32, &p->scales[p->n_consts]);
+    if (t->zp) {
+        (void)dnnl_primitive_attr_set_zero_points_mask(attr, arg, 0);
+        p->zps[p->n_consts] = t->zp;
+        add_scalar(p, DNNL_ARG_ATTR_ZERO_POINTS | arg, dnnl_s32, &p->zps[p->n_consts]);
+    }
+    p->n_consts++;
+}
+
+static bench_peer *finish(bench_peer *p, dnnl_primitive_desc_t pd) {
+    const char *name = NULL;
+    if (pd && dnnl_primitive_create(&p->primitive, pd) == dnnl_success) {
+        if (dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name) == dnnl_success && name)
+            snprintf(p->name, sizeof p->name, "%s", name);
+    } else {
+        bench_peer_destroy(&p);
+    }
+    dnnl_primitive_desc_destroy(pd);
+    return p;
+}
+
+bench_peer *bench_peer_reorder(const bench_tensor *src, const bench_tensor *dst) {
+    bench_peer *p = start();
+    if (!p) return NULL;
+    dnnl_memory_desc_t s = desc_of(src), d = desc_of(dst);
+    dnnl_primitive_attr_t attr = NULL;
+    dnnl_primitive_desc_t pd = NULL;
+    (void)dnnl_primitive_attr_create(&attr);
+    add_arg(p, DNNL_ARG_FROM, s, src->data);
+    add_arg(p, DNNL_ARG_TO, d, dst->data);
+    quantization(p, attr, DNNL_ARG_SRC, src);
+    quantization(p, attr, DNNL_ARG_DST, dst);
+    (void)dnnl_reorder_primitive_desc_create(&pd, s, p->engine, d, p->engine, attr);
+    p = finish(p, pd);
+    dnnl_primitive_attr_destroy(attr);
+    dnnl_memory_desc_destroy(s);
+    dnnl_memory_desc_destroy(d);
+    return p;
+}
+
+bench_peer *bench_peer_add_relu(const bench_tensor *src0, const bench_tensor *src1, const bench_tensor *dst) {
+    bench_peer *p = start();
+    if (!p) return NULL;
+    dnnl_memory_desc_t a = desc_of(src0), b = desc_of(src1), d = desc_of(dst);
+    dnnl_primitive_attr_t attr = NULL;
+    dnnl_post_ops_t ops = NULL;
+    dnnl_primitive_desc_t pd = NULL;
+    (void)dnnl_primitive_attr_create(&attr);
+    (void)dnnl_post_ops_create(&ops);
+    (void)dnnl_post_ops_append_eltwise(ops, dnnl_eltwise_relu, 0.0f, 0.0f);
+    if (dst->scale != 0.0f) /* binary has no destination scale: a multiplication does its work */
+        (void)dnnl_post_ops_append_eltwise(ops, dnnl_eltwise_linear, 1.0f / dst->scale, 0.0f);
+    (void)dnnl_primitive_attr_set_post_ops(attr, ops);
+    add_arg(p, DNNL_ARG_SRC_0, a, src0->data);
+    add_arg(p, DNNL_ARG_SRC_1, b, src1->data);
+    add_arg(p, DNNL_ARG_DST, d, dst->data);
+    quantization(p, attr, DNNL_ARG_SRC_0, src0);
+    quantization(p, attr, DNNL_ARG_SRC_1, src1);
+    (void)dnnl_binary_primitive_desc_create(&pd, p->engine, dnnl_binary_add, a, b, d, attr);
+    p = finish(p, pd);
+    dnnl_post_ops_destroy(ops);
+    dnnl_primitive_attr_destroy(attr);
+    dnnl_memory_desc_destroy(a);
+    dnnl_memory_desc_destroy(b);
+    dnnl_memory_desc_destroy(d);
+    return p;
+}
+
+bench_peer *bench_peer_pool2x2(const bench_tensor *src, const bench_tensor *dst, bool is_max) {
+    bench_peer *p = start();
+    if (!p) return NULL;
+    dnnl_memory_desc_t s = desc_of(src), d = desc_of(dst);
+    dnnl_primitive_desc_t pd = NULL;
+    const dnnl_dims_t two = {2, 2}, none = {0};
+    add_arg(p, DNNL_ARG_SRC, s, src->data);
+    add_arg(p, DNNL_ARG_DST, d, dst->data);
+    (void)dnnl_pooling_forward_primitive_desc_create(&pd, p->engine, dnnl_forward_inference,
+                                                     is_max ? dnnl_pooling_max : dnnl_pooling_avg_exclude_padding, s, d,
+                                                     two, two, none, none, none, NULL);
+    p = finish(p, pd);
+    dnnl_memory_desc_destroy(s);
+    dnnl_memory_desc_destroy(d);
+    return p;
+}
+
+bench_peer *bench_peer_concat(const bench_tensor *src0, const bench_tensor *src1, const bench_tensor *dst, int axis) {
+    bench_peer *p = start();
+    if (!p) return NULL;
+    dnnl_memory_desc_t s[2] = {desc_of(src0), desc_of(src1)}, d = desc_of(dst);
+    dnnl_primitive_desc_t pd = NULL;
+    const_dnnl_memory_desc_t srcs[2] = {s[0], s[1]};
+    add_arg(p, DNNL_ARG_MULTIPLE_SRC, s[0], src0->data);
+    add_arg(p, DNNL_ARG_MULTIPLE_SRC + 1, s[1], src1->data);
+    add_arg(p, DNNL_ARG_DST, d, dst->data);
+    (void)dnnl_concat_primitive_desc_create(&pd, p->engine, d, 2, axis, srcs, NULL);
+    p = finish(p, pd);
+    dnnl_memory_desc_destroy(s[0]);
+    dnnl_memory_desc_destroy(s[1]);
+    dnnl_memory_desc_destroy(d);
+    return p;
+}
+
+const char *bench_peer_name(const bench_peer *p) {
+    return p->name;
+}
+
+void bench_peer_run(bench_peer *p) {
+    (void)dnnl_primitive_execute(p->primitive, p->stream, p->n_args, p->args);
+    (void)dnnl_stream_wait(p->stream);
+}
+
+void bench_peer_destroy(bench_peer **peer) {
+    bench_peer *p = *peer;
+    if (!p) return;
+    for (int i = 0; i < p->n_args; i++)
+        dnnl_memory_destroy(p->args[i].memory);
+    if (p->primitive) dnnl_primitive_destroy(p->primitive);
+    if (p->stream) dnnl_stream_destroy(p->stream);
+    if (p->engine) dnnl_engine_destroy(p->engine);
+    free(p);
+    *peer = NULL;
+}
+
+#else
+
+#include <stddef.h>
+
+bench_peer *bench_peer_reorder(const bench_tensor *src, const bench_tensor *dst) {
+    (void)src, (void)dst;
+    return NULL;
+}
+bench_peer *bench_peer_add_relu(const bench_tensor *src0, const bench_tensor *src1, const bench_tensor *dst) {
+    (void)src0, (void)src1, (void)dst;
+    return NULL;
+}
+bench_peer *bench_peer_pool2x2(const bench_tensor *src, const bench_tensor *dst, bool is_max) {
+    (void)src, (void)dst, (void)is_max;
+    return NULL;
+}
+bench_peer *bench_peer_concat(const bench_tensor *src0, const bench_tensor *src1, const bench_tensor *dst, int axis) {
+    (void)src0, (void)src1, (void)dst, (void)axis;
+    return NULL;
+}
+const char *bench_peer_name(const bench_peer *peer) {
+    return (void)peer, "";
+}
+void bench_peer_run(bench_peer *peer) {
+    (void)peer;
+}
+void bench_peer_destroy(bench_peer **peer) {
+    (void)peer;
+}
+
+#endif

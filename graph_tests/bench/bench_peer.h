@@ -1,0 +1,38 @@
+/* The peer of the kernel benchmark: oneDNN primitives prepared once, run many times, on the calling thread. Without oneDNN
+ * every create function gives NULL. */
+#ifndef BENCH_PEER_H
+#define BENCH_PEER_H
+
+#include "qdq/qdq.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct bench_peer bench_peer;
+
+typedef struct bench_tensor {
+    void *data;
+    qdq_dtype dtype;
+    int32_t ndims;
+    int64_t dims[QDQ_MAX_NDIMS], strides[QDQ_MAX_NDIMS]; /* elements */
+    float scale;                                         /* 0: none */
+    int32_t zp;
+} bench_tensor;
+
+/* dst = reorder(src), with both tensors' scales and zero points. */
+bench_peer *bench_peer_reorder(const bench_tensor *src, const bench_tensor *dst);
+/* dst = relu(src0 + src1), the sources' scales and the destination's as oneDNN takes them; zero points are not supported. */
+bench_peer *bench_peer_add_relu(const bench_tensor *src0, const bench_tensor *src1, const bench_tensor *dst);
+/* 2x2 pooling with stride 2, maximum or average. */
+bench_peer *bench_peer_pool2x2(const bench_tensor *src, const bench_tensor *dst, bool is_max);
+bench_peer *bench_peer_concat(const bench_tensor *src0, const bench_tensor *src1, const bench_tensor *dst, int axis);
+/* The implementation's name. */
+const char *bench_peer_name(const bench_peer *peer);
+void bench_peer_run(bench_peer *peer);
+void bench_peer_destroy(bench_peer **peer);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

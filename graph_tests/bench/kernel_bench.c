@@ -1,0 +1,189 @@
+/* How fast the kernels are, beside oneDNN's primitive for the same work and beside their own reference, in one run.
+ *
+ *   qdq-kernel-bench [WORD]      only the cases whose name contains WORD
+ *
+ * One thread. Every figure is the smallest of many runs. `x peer` and `x ref` say how many times faster the kernel is. The
+ * peer computes with the reciprocal of the scale; the kernels divide. */
+#include "bench_peer.h"
+#include "kernels/lut/lut.h"
+#include "kernels/quant/quant.h"
+
+#include <omp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static const char *wanted = "";
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* The smallest time of a run, in seconds. At least 5 runs, at most 0.1 s of them. */
+static double time_of(void (*run)(void *), void *arg) {
+    double best = 1e9, end = now() + 0.1;
+    for (int i = 0; i < 5 || (now() < end && i < 20000); i++) {
+        double t = now();
+        run(arg);
+        t = now() - t;
+        best = t < best ? t : best;
+    }
+    return best;
+}
+
+static void run_peer(void *peer) {
+    bench_peer_run(peer);
+}
+
+/* One line. `bytes` are read and written; run must choose its kernel by the present cap when prepare is called. */
+static void report(const char *name, size_t bytes, void (*prepare)(void *), void (*run)(void *), void *arg,
+                   bench_peer *peer) {
+    qk_isa cap = qk_isa_cap();
+    prepare(arg);
+    double own = time_of(run, arg);
+    qk_isa_set_cap(QK_ISA_ref);
+    prepare(arg);
+    double ref = time_of(run, arg);
+    qk_isa_set_cap(cap);
+    printf("%-38s %9.1f us %7.1f GB/s %7.1fx ref", name, own * 1e6, (double)bytes / own * 1e-9, ref / own);
+    if (peer) {
+        double theirs = time_of(run_peer, peer);
+        printf(" %7.2fx peer (%.1f us, %s)", theirs / own, theirs * 1e6, bench_peer_name(peer));
+    }
+    printf("\n");
+    fflush(stdout);
+    bench_peer_destroy(&peer);
+}
+
+static bool is_wanted(const char *name) {
+    return strstr(name, wanted) != NULL;
+}
+
+static void *buffer(size_t bytes) {
+    void *p = aligned_alloc(64, (bytes + 127) / 64 * 64);
+    if (!p) {
+        fprintf(stderr, "out of memory\n");
+        exit(1);
+    }
+    uint64_t state = 42;
+    for (size_t i = 0; i < bytes; i++) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        ((uint8_t *)p)[i] = (uint8_t)(state >> 56);
+    }
+    return p;
+}
+
+/* ---- quantize, dequantize ---- */
+
+typedef struct quant_case {
+    qk_quant quant;
+    float scales[256];
+    int32_t zps[256];
+    const void *src;
+    void *dst;
+    size_t n;
+} quant_case;
+
+static void quant_prepare(void *arg) {
+    if (!qk_quant_init(&((quant_case *)arg)->quant)) exit(1);
+}
+static void quant_run(void *arg) {
+    quant_case *c = arg;
+    qk_quantize(&c->quant, c->scales, c->zps, c->src, c->dst, 0, c->n);
+}
+static void dequant_run(void *arg) {
+    quant_case *c = arg;
+    qk_dequantize(&c->quant, c->scales, c->zps, c->src, c->dst, 0, c->n);
+}
+
+static void quant_cases(const char *size, size_t planes, size_t channels, size_t inner) {
+    size_t n = planes * channels * inner;
+    float *real = buffer(n * 4);
+    uint8_t *stored = buffer(n);
+    for (size_t i = 0; i < n; i++)
+        real[i] = (float)(stored[i] - 128) * 0.0213f + 0.001f * (float)(i % 7);
+    const qk_quant_map maps[] = {{1, 1, 1, 1, 0}, {channels, inner, 1, inner, 0}, {1, channels, 1, 1, 0}};
+    const char *forms[] = {"tensor", "axis 1", "last axis"};
+    for (int way = 0; way < 2; way++)
+        for (int form = 0; form < 3; form++)
+            for (int sign = 0; sign < 2; sign++) {
+                char name[64];
+                snprintf(name, sizeof name, "%s %s %s %s", way ? "dequantize" : "quantize", sign ? "s8" : "u8",
+                         forms[form], size);
+                if (!is_wanted(name)) continue;
+                quant_case c = {.quant = {QDQ_DTYPE_F32, sign ? QDQ_DTYPE_S8 : QDQ_DTYPE_U8, QK_ADD_THEN_ROUND,
+                                          maps[form], n * (way ? 4 : 1) >= qk_isa_stream_bytes(), NULL},
+                                .n = n};
+                for (int k = 0; k < 256; k++) {
+                    c.scales[k] = 0.0213f;
+                    c.zps[k] = form ? 0 : 3;
+                }
+                c.src = way ? (void *)stored : (void *)real;
+                c.dst = way ? (void *)real : (void *)stored;
+                bench_tensor r = {real,
+                                  QDQ_DTYPE_F32,
+                                  3,
+                                  {(int64_t)planes, (int64_t)channels, (int64_t)inner},
+                                  {(int64_t)(channels * inner), (int64_t)inner, 1},
+                                  0.0f,
+                                  0};
+                bench_tensor s = r;
+                s.data = stored;
+                s.dtype = c.quant.stored;
+                s.scale = 0.0213f;
+                s.zp = c.zps[0];
+                report(name, n * 5, quant_prepare, way ? dequant_run : quant_run, &c,
+                       form  ? NULL
+                       : way ? bench_peer_reorder(&s, &r)
+                             : bench_peer_reorder(&r, &s));
+            }
+    free(real);
+    free(stored);
+}
+
+/* ---- tables ---- */
+
+typedef struct lut_case {
+    qk_lut_x8_fn *fn;
+    const uint8_t *table;
+    void *src, *dst;
+    size_t n;
+} lut_case;
+
+static void lut_prepare(void *arg) {
+    ((lut_case *)arg)->fn = qk_lut_x8_choose(NULL);
+}
+static void lut_run(void *arg) {
+    lut_case *c = arg;
+    c->fn(c->table, c->src, c->dst, c->n);
+}
+
+/* The glue of int8 models, as large as the facts about the peer have it. */
+enum { N = 8, C = 64, H = 56, W = 56, GLUE = N * C * H * W };
+
+static void lut_cases(void) {
+    uint8_t *a = buffer(GLUE), *b = buffer(GLUE), table[256];
+    qk_x8 src = {QDQ_DTYPE_S8, 0.02f, 3}, dst = {QDQ_DTYPE_S8, 0.03f, -1};
+    qk_quant_table(&src, NULL, NULL, &dst, QK_ADD_THEN_ROUND, table);
+    lut_case c = {NULL, table, a, b, GLUE};
+    bench_tensor s = {a, QDQ_DTYPE_S8, 1, {GLUE}, {1}, 0.02f, 3}, d = {b, QDQ_DTYPE_S8, 1, {GLUE}, {1}, 0.03f, -1};
+    if (is_wanted("requantize s8 1.6M (table)"))
+        report("requantize s8 1.6M (table)", 2 * GLUE, lut_prepare, lut_run, &c, bench_peer_reorder(&s, &d));
+    free(a);
+    free(b);
+}
+
+int main(int argc, char **argv) {
+    if (argc > 1) wanted = argv[1];
+    omp_set_num_threads(1);
+    printf("level %s, L1 %zu, L2 %zu bytes, streaming from %zu bytes\n", qk_isa_name(qk_isa_cap()), qk_isa_l1d_bytes(),
+           qk_isa_l2_bytes(), qk_isa_stream_bytes());
+    quant_cases("200k", 1, 64, 56 * 56);
+    quant_cases("25.7M", 32, 256, 56 * 56);
+    lut_cases();
+    return 0;
+}
