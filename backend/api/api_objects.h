@@ -1,0 +1,54 @@
+/* The objects behind the public handles that span rooms. */
+#ifndef QDQI_API_OBJECTS_H
+#define QDQI_API_OBJECTS_H
+
+#include "base/text.h"
+#include "lower/lower.h"
+#include "patterns/partition.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct qdq_partition {
+    const qdq_graph *graph; /* of the list */
+    const qdqi_part *part;
+};
+
+struct qdq_partition_list {
+    const qdq_graph *graph; /* retained */
+    qdqi_parts *parts;
+    qdq_partition *items;
+    uint32_t n;
+};
+
+/* A compiled set of partitions: what a compiled partition and a session have in common. */
+typedef struct qdqi_program {
+    const qdq_graph *graph; /* retained: names, schemas, custom ops */
+    qdq_engine *engine;     /* retained */
+    qdqi_plan *plan;
+    uint32_t n_inputs, n_outputs;
+    qdq_tensor_desc *inputs, *outputs; /* resolved descriptors in port order */
+} qdqi_program;
+
+/* Fill vals with the values that `parts` touch (all values of the graph when parts is NULL). */
+qdq_status qdqi_program_open(qdqi_program *program, qdqi_lower *lw, const qdq_graph *graph, qdq_engine *engine,
+                             const qdqi_part *part, qdq_error *err);
+/* Make `value` the next input / output of the plan. */
+qdq_status qdqi_program_input(qdqi_program *program, qdqi_lower *lw, uint32_t value, const qdq_tensor_desc *desc,
+                              qdq_error *err);
+qdq_status qdqi_program_output(qdqi_program *program, qdqi_lower *lw, uint32_t value, const qdq_tensor_desc *desc,
+                               qdq_error *err);
+/* After all partitions are lowered: ports, placement, resolved descriptors. */
+qdq_status qdqi_program_close(qdqi_program *program, qdqi_lower *lw, qdq_error *err);
+void qdqi_program_free(qdqi_program *program);
+/* "onednn conv … + native copy": the notes of the steps of one part (or all: UINT32_MAX). */
+void qdqi_program_notes(const qdqi_program *program, uint32_t part, qdqi_text *text);
+
+/* Input and output arrays on the stack up to this many ports. */
+enum { QDQI_STACK_PORTS = 64 };
+
+#ifdef __cplusplus
+}
+#endif
+#endif

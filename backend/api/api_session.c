@@ -1,0 +1,200 @@
+#include "api/api_objects.h"
+
+#include "base/alloc.h"
+
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <string.h>
+
+typedef struct part_note {
+    const char *pattern;
+    char *ops, *impl;
+    const char *name; /* of an op: lives in the graph */
+    uint32_t n_ops;
+    bool folded;
+} part_note;
+
+struct qdq_session {
+    qdqi_program program;
+    uint32_t n_parts;
+    part_note *parts;
+    bool profile;
+    _Atomic uint64_t *part_ns;
+    _Atomic uint64_t n_runs;
+};
+
+static qdq_status open_ports(qdqi_program *program, qdqi_lower *lw, const qdq_graph *g, qdq_error *err) {
+    for (uint32_t i = 0; i < g->n_values; i++) {
+        const qdqi_value *v = &g->values[i];
+        if (!qdqi_dims_known(&v->desc) && (v->n_uses != 0 || v->is_output))
+            return qdqi_fail(err, QDQ_E_BAD_SHAPE, "session: tensor %" PRIu64 " \"%s\": shape %s is not known",
+                             v->desc.id, v->name, qdqi_shape_str(v->desc.ndims, v->desc.dims).s);
+    }
+    for (uint32_t i = 0; i < g->n_inputs; i++)
+        QDQI_TRY(qdqi_program_input(program, lw, g->inputs[i], &g->values[g->inputs[i]].desc, err));
+    for (uint32_t i = 0; i < g->n_outputs; i++) {
+        qdq_tensor_desc desc = g->values[g->outputs[i]].desc;
+        if (desc.layout != QDQ_LAYOUT_STRIDED) qdqi_set_dense(&desc);
+        QDQI_TRY(qdqi_program_output(program, lw, g->outputs[i], &desc, err));
+    }
+    return QDQ_OK;
+}
+
+static qdq_status note_parts(qdq_session *s, const qdqi_parts *parts, const qdq_graph *g, qdq_error *err) {
+    s->parts = qdqi_calloc(parts->n, sizeof *s->parts);
+    s->part_ns = qdqi_calloc(parts->n, sizeof *s->part_ns);
+    if (s->parts == NULL || s->part_ns == NULL) return QDQI_NO_MEMORY(err);
+    s->n_parts = parts->n;
+    for (uint32_t i = 0; i < parts->n; i++) {
+        const qdqi_part *part = &parts->parts[i];
+        part_note *note = &s->parts[i];
+        qdqi_text ops = {0}, impl = {0};
+        note->pattern = part->pattern;
+        note->name = g->ops[part->root].name;
+        note->n_ops = part->n_ops;
+        for (uint32_t k = 0; k < part->n_ops; k++)
+            qdqi_text_add(&ops, "%s%s", k == 0 ? "" : ";", g->ops[part->ops[k]].schema->name);
+        qdqi_program_notes(&s->program, part->id, &impl);
+        note->folded = impl.n == 0 && part->n_inputs == 0;
+        if (impl.n == 0) qdqi_text_add(&impl, "%s", note->folded ? "folded at compile" : "no work: a view");
+        note->ops = ops.s;
+        note->impl = impl.s;
+        if (ops.failed || impl.failed) return QDQI_NO_MEMORY(err);
+    }
+    return QDQ_OK;
+}
+
+qdq_status qdq_session_create(const qdq_graph *graph, qdq_engine *engine, const qdq_session_options *options,
+                              qdq_session **session_out, qdq_error *err) {
+    QDQI_NOT_NULL(err, graph);
+    QDQI_NOT_NULL(err, engine);
+    QDQI_NOT_NULL(err, session_out);
+    if (!graph->finalized) return qdqi_fail(err, QDQ_E_BAD_STATE, "session: the graph is not finalized");
+    qdq_session_options opt = {.struct_bytes = sizeof opt};
+    if (options != NULL) {
+        if (options->struct_bytes < sizeof opt.struct_bytes + sizeof opt.policy || options->struct_bytes > sizeof opt)
+            return qdqi_fail(err, QDQ_E_BAD_ARG, "session: options.struct_bytes is %zu, expected at most %zu",
+                             options->struct_bytes, sizeof opt);
+        memcpy(&opt, options, options->struct_bytes);
+    }
+    qdq_session *s = qdqi_calloc(1, sizeof *s);
+    if (s == NULL) return QDQI_NO_MEMORY(err);
+    qdqi_lower lw = {0};
+    qdqi_parts *parts = NULL;
+    s->profile = opt.profile;
+    qdq_status st = qdqi_partition_graph(graph, opt.reference ? QDQ_POLICY_SINGLE : opt.policy, &parts, err);
+    if (st == QDQ_OK) st = qdqi_program_open(&s->program, &lw, graph, engine, NULL, err);
+    if (st == QDQ_OK) st = open_ports(&s->program, &lw, graph, err);
+    lw.reference_only = opt.reference;
+    for (uint32_t i = 0; st == QDQ_OK && i < parts->n; i++) {
+        const qdqi_op *root = &graph->ops[parts->parts[i].root];
+        if ((root->schema->flags & QDQI_F_NO_OUTPUT) != 0) continue; /* End marks an output, it computes nothing */
+        if ((root->schema->flags & QDQI_F_OPAQUE) != 0)
+            st = qdqi_fail(err, QDQ_E_UNSUPPORTED, "op %" PRIu64 " \"%s\" (%s) has no meaning to run", root->id,
+                           root->name, root->schema->name);
+        else
+            st = qdqi_lower_part(&lw, &parts->parts[i], err);
+    }
+    if (st == QDQ_OK) st = qdqi_program_close(&s->program, &lw, err);
+    if (st == QDQ_OK) st = note_parts(s, parts, graph, err);
+    qdqi_lower_free(&lw);
+    qdqi_parts_destroy(&parts);
+    if (st != QDQ_OK) {
+        qdq_session_destroy(&s);
+        return st;
+    }
+    *session_out = s;
+    return QDQ_OK;
+}
+
+void qdq_session_destroy(qdq_session **session) {
+    if (session == NULL || *session == NULL) return;
+    qdq_session *s = *session;
+    for (uint32_t i = 0; i < s->n_parts; i++) {
+        qdqi_free(s->parts[i].ops);
+        qdqi_free(s->parts[i].impl);
+    }
+    qdqi_free(s->parts);
+    qdqi_free(s->part_ns);
+    if (s->program.graph != NULL) qdqi_program_free(&s->program);
+    qdqi_free(s);
+    *session = NULL;
+}
+
+size_t qdq_session_n_inputs(const qdq_session *session) {
+    return session == NULL ? 0 : session->program.n_inputs;
+}
+size_t qdq_session_n_outputs(const qdq_session *session) {
+    return session == NULL ? 0 : session->program.n_outputs;
+}
+
+qdq_status qdq_session_input_desc(const qdq_session *session, size_t i, qdq_tensor_desc *desc_out,
+                                  const char **name_out, qdq_error *err) {
+    QDQI_NOT_NULL(err, session);
+    QDQI_NOT_NULL(err, desc_out);
+    const qdqi_program *p = &session->program;
+    if (i >= p->n_inputs)
+        return qdqi_fail(err, QDQ_E_NOT_FOUND, "session has %u inputs, asked for number %zu", p->n_inputs, i);
+    *desc_out = p->inputs[i];
+    if (name_out != NULL) *name_out = p->graph->values[p->graph->inputs[i]].name;
+    return QDQ_OK;
+}
+
+qdq_status qdq_session_output_desc(const qdq_session *session, size_t i, qdq_tensor_desc *desc_out,
+                                   const char **name_out, qdq_error *err) {
+    QDQI_NOT_NULL(err, session);
+    QDQI_NOT_NULL(err, desc_out);
+    const qdqi_program *p = &session->program;
+    if (i >= p->n_outputs)
+        return qdqi_fail(err, QDQ_E_NOT_FOUND, "session has %u outputs, asked for number %zu", p->n_outputs, i);
+    *desc_out = p->outputs[i];
+    if (name_out != NULL) *name_out = p->graph->values[p->graph->outputs[i]].name;
+    return QDQ_OK;
+}
+
+static qdq_status check_buffers(const qdq_tensor_desc *ports, uint32_t n_ports, const void *const *buffers, size_t n,
+                                const char *what, qdq_error *err) {
+    if (n != n_ports) return qdqi_fail(err, QDQ_E_BAD_ARG, "session run: %zu %ss given, expected %u", n, what, n_ports);
+    for (uint32_t i = 0; i < n_ports; i++)
+        if (buffers[i] == NULL && qdqi_n_elems(&ports[i]) != 0)
+            return qdqi_fail(err, QDQ_E_NULL_ARG, "session run: %s %u is NULL", what, i);
+    return QDQ_OK;
+}
+
+qdq_status qdq_session_run(const qdq_session *session, const void *const *inputs, size_t n_inputs, void *const *outputs,
+                           size_t n_outputs, qdq_error *err) {
+    QDQI_NOT_NULL(err, session);
+    if (n_inputs != 0) QDQI_NOT_NULL(err, inputs);
+    if (n_outputs != 0) QDQI_NOT_NULL(err, outputs);
+    const qdqi_program *p = &session->program;
+    QDQI_TRY(check_buffers(p->inputs, p->n_inputs, inputs, n_inputs, "input", err));
+    QDQI_TRY(check_buffers(p->outputs, p->n_outputs, (const void *const *)outputs, n_outputs, "output", err));
+    if (!session->profile) return qdqi_plan_execute(p->plan, inputs, outputs, NULL, err);
+    qdqi_profile profile = {session->part_ns, session->n_parts};
+    QDQI_TRY(qdqi_plan_execute(p->plan, inputs, outputs, &profile, err));
+    /* counters are the one thing of a session that runs change */
+    atomic_fetch_add_explicit((_Atomic uint64_t *)(uintptr_t)&session->n_runs, 1, memory_order_relaxed);
+    return QDQ_OK;
+}
+
+size_t qdq_session_n_parts(const qdq_session *session) {
+    return session == NULL ? 0 : session->n_parts;
+}
+
+qdq_status qdq_session_part(const qdq_session *session, size_t i, qdq_session_part_info *info_out, qdq_error *err) {
+    QDQI_NOT_NULL(err, session);
+    QDQI_NOT_NULL(err, info_out);
+    if (i >= session->n_parts)
+        return qdqi_fail(err, QDQ_E_NOT_FOUND, "session has %u partitions, asked for number %zu", session->n_parts, i);
+    const part_note *note = &session->parts[i];
+    *info_out = (qdq_session_part_info){
+        .pattern = note->pattern,
+        .ops = note->ops == NULL ? "" : note->ops,
+        .impl = note->impl == NULL ? "" : note->impl,
+        .name = note->name,
+        .n_ops = note->n_ops,
+        .folded = note->folded,
+        .n_runs = atomic_load_explicit((_Atomic uint64_t *)(uintptr_t)&session->n_runs, memory_order_relaxed),
+        .total_ms = (double)atomic_load_explicit(&session->part_ns[i], memory_order_relaxed) * 1e-6};
+    return QDQ_OK;
+}

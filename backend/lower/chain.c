@@ -1,0 +1,388 @@
+#include "lower/chain.h"
+
+#include "base/dtype.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- elementwise algorithms, read from the op table -------------------------------------------------------------- */
+
+enum { QDQI_DNNL_NONE = -1 };
+
+bool qdqi_unary_alg(const qdqi_op *op, qdqi_dnnl_alg *alg, float *alpha, float *beta) {
+    float a, b;
+    int found = QDQI_DNNL_NONE;
+    if ((op->schema->flags & QDQI_F_UNARY) == 0) return false;
+    qdqi_op_unary_ab(op, &a, &b);
+    switch ((int)op->kind) {
+#define QDQI_UNARY(id, name, origin, attr_a, attr_b, formula, dnnl, dnnl_alpha, dnnl_beta, attrs)                      \
+    case QDQI_OP_##id:                                                                                                 \
+        found = (int)QDQI_DNNL_##dnnl;                                                                                 \
+        *alpha = dnnl_alpha;                                                                                           \
+        *beta = dnnl_beta;                                                                                             \
+        break;
+#include "ir/unary.def"
+#undef QDQI_UNARY
+    default: break;
+    }
+    if (op->kind == QDQI_OP_GELU && a != 0.0f) found = (int)QDQI_DNNL_ELT_GELU_TANH;
+    *alg = (qdqi_dnnl_alg)found;
+    return found != QDQI_DNNL_NONE;
+}
+
+bool qdqi_binary_alg(const qdqi_op *op, qdqi_dnnl_alg *alg) {
+    static const struct {
+        qdqi_kind kind;
+        qdqi_dnnl_alg alg;
+    } rows[] = {{QDQI_OP_ADD, QDQI_DNNL_BIN_ADD},         {QDQI_OP_SUBTRACT, QDQI_DNNL_BIN_SUB},
+                {QDQI_OP_MULTIPLY, QDQI_DNNL_BIN_MUL},    {QDQI_OP_DIVIDE, QDQI_DNNL_BIN_DIV},
+                {QDQI_OP_MAXIMUM, QDQI_DNNL_BIN_MAX},     {QDQI_OP_MINIMUM, QDQI_DNNL_BIN_MIN},
+                {QDQI_OP_GREATEREQUAL, QDQI_DNNL_BIN_GE}, {QDQI_OP_BIASADD, QDQI_DNNL_BIN_ADD}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].kind == op->kind) {
+            *alg = rows[i].alg;
+            return true;
+        }
+    return false;
+}
+
+/* ---- building the chain ------------------------------------------------------------------------------------------ */
+
+static bool in_part(const qdqi_part *part, uint32_t op) {
+    uint32_t lo = 0;
+    for (; lo < part->n_ops; lo++)
+        if (part->ops[lo] == op) return true;
+    return false;
+}
+
+static qdq_status set_operand(qdqi_lower *lw, const qdqi_part *part, uint32_t value, qdqi_operand *out,
+                              qdq_error *err) {
+    *out = (qdqi_operand){.value = value, .dq_op = QDQI_NONE, .q_value = QDQI_NONE};
+    if (value == QDQI_NONE) return QDQ_OK;
+    const uint32_t producer = lw->graph->values[value].producer;
+    if (producer == QDQI_NONE || producer == part->root || !in_part(part, producer)) return QDQ_OK;
+    const qdqi_op *op = &lw->graph->ops[producer];
+    if ((op->schema->flags & QDQI_F_DEQUANTIZE) == 0) return QDQ_OK;
+    const qdq_status st = qdqi_qparams_of(lw, op, &out->q, err);
+    if (st == QDQ_E_UNSUPPORTED) return QDQ_OK; /* stays a float operand, computed by its own step */
+    out->dq_op = producer;
+    out->q_value = op->in[0];
+    return st;
+}
+
+/* x * sigmoid(x) */
+static void join_swish(qdqi_chain *chain) {
+    for (uint32_t i = 0; i + 1 < chain->n_links; i++) {
+        qdqi_link *a = &chain->links[i], *b = &chain->links[i + 1];
+        if (a->binary || !a->has_alg || a->alg != QDQI_DNNL_ELT_LOGISTIC || !b->self || b->alg != QDQI_DNNL_BIN_MUL)
+            continue;
+        a->alg = QDQI_DNNL_ELT_SWISH;
+        a->alpha = 1.0f;
+        a->beta = 0.0f;
+        a->op = b->op;
+        memmove(b, b + 1, (chain->n_links - i - 2) * sizeof *b);
+        chain->n_links--;
+    }
+}
+
+qdq_status qdqi_chain_build(qdqi_lower *lw, const qdqi_part *part, qdqi_chain *chain, qdq_error *err) {
+    const qdq_graph *g = lw->graph;
+    *chain = (qdqi_chain){.root = part->root, .q_op = QDQI_NONE};
+    const qdqi_op *root = &g->ops[part->root];
+    if (root->n_in > QDQI_CHAIN_OPERANDS) return qdqi_refuse(err, "chain", "too_many_operands");
+    chain->n_operands = root->n_in;
+    for (uint32_t i = 0; i < root->n_in; i++)
+        QDQI_TRY(set_operand(lw, part, root->in[i], &chain->operands[i], err));
+    uint32_t cur = root->out[0], before = QDQI_NONE;
+    bool after_root = false;
+    for (uint32_t k = 0; k < part->n_ops; k++) {
+        const uint32_t index = part->ops[k];
+        const qdqi_op *op = &g->ops[index];
+        if (index == part->root) {
+            after_root = true;
+            continue;
+        }
+        /* a Dequantize is an operand; a Quantize before the root makes constant weights and is not ours */
+        if ((op->schema->flags & QDQI_F_DEQUANTIZE) != 0) continue;
+        if (!after_root) return qdqi_refuse(err, "chain", "op_before_root");
+        if ((op->schema->flags & QDQI_F_QUANTIZE) != 0) {
+            if (op->in[0] != cur || k + 1 != part->n_ops) return qdqi_refuse(err, "chain", "quantize_inside");
+            QDQI_TRY(qdqi_qparams_of(lw, op, &chain->q, err));
+            chain->q_op = index;
+            break;
+        }
+        if (chain->n_links == QDQI_CHAIN_MAX) return qdqi_refuse(err, "chain", "too_long");
+        qdqi_link *link = &chain->links[chain->n_links];
+        *link = (qdqi_link){.op = index};
+        if (op->n_in == 1) {
+            if (op->in[0] != cur) return qdqi_refuse(err, "chain", "not_a_chain");
+            link->has_alg = qdqi_unary_alg(op, &link->alg, &link->alpha, &link->beta);
+        } else if (op->n_in == 2 && qdqi_binary_alg(op, &link->alg)) {
+            link->binary = link->has_alg = true;
+            link->swapped = op->in[0] != cur;
+            if (op->in[0] != cur && op->in[1] != cur) return qdqi_refuse(err, "chain", "not_a_chain");
+            const uint32_t other = link->swapped ? op->in[0] : op->in[1];
+            /* only the value just before the link's input can be told apart without keeping it: x * f(x), and x op x */
+            if (other == before || other == cur) {
+                link->self = true;
+                if (other == cur) return qdqi_refuse(err, "chain", "square_of_chain");
+            }
+            QDQI_TRY(set_operand(lw, part, other, &link->other, err));
+            const uint32_t producer = g->values[other].producer;
+            if (!link->self && producer != QDQI_NONE && link->other.dq_op == QDQI_NONE && in_part(part, producer) &&
+                (g->ops[producer].schema->flags & QDQI_F_DEQUANTIZE) == 0)
+                return qdqi_refuse(err, "chain", "operand_made_inside");
+        } else {
+            return qdqi_refuse(err, "chain", "op_not_elementwise");
+        }
+        chain->n_links++;
+        before = cur;
+        cur = op->out[0];
+    }
+    join_swish(chain);
+    chain->last_value = cur;
+    chain->out_value = chain->q_op != QDQI_NONE ? g->ops[chain->q_op].out[0] : cur;
+    return QDQ_OK;
+}
+
+qdq_status qdqi_operand_as_float(qdqi_lower *lw, const qdqi_operand *operand, qdq_error *err) {
+    if (operand->value == QDQI_NONE) return QDQ_OK;
+    const qdqi_lval *lv = qdqi_lower_val(lw, operand->value);
+    if (lv->buf != QDQI_NO_BUF || lv->data != NULL) return QDQ_OK;
+    const uint32_t producer = lw->graph->values[operand->value].producer;
+    if (producer == QDQI_NONE) return qdqi_fail(err, QDQ_E_INTERNAL, "an operand has no data");
+    return qdqi_lower_op(lw, producer, err);
+}
+
+/* ---- post-ops ---------------------------------------------------------------------------------------------------- */
+
+static bool add_post(qdqi_posts *p, qdqi_dnnl_post post) {
+    if (p->attr->n_posts == QDQI_DNNL_MAX_POSTS) return false;
+    p->attr->posts[p->attr->n_posts++] = post;
+    return true;
+}
+
+static bool add_eltwise(qdqi_posts *p, qdqi_dnnl_alg alg, float alpha, float beta) {
+    return add_post(p, (qdqi_dnnl_post){.alg = alg, .alpha = alpha, .beta = beta});
+}
+
+static uint32_t room(const qdqi_posts *p) {
+    return QDQI_DNNL_MAX_POSTS - p->attr->n_posts;
+}
+
+/* The operand's dims right-aligned to dst, in md order. False when the primitive could not broadcast it. */
+static bool operand_md(const qdqi_posts *p, const qdq_tensor_desc *desc, qdqi_dnnl_md *md) {
+    qdqi_md_of(desc, md);
+    if (md->ndims > p->dst->ndims && p->dst->ndims != 0) {
+        return false;
+    }
+    qdqi_md_unsqueeze_front(md, p->dst->ndims == 0 ? 1 : p->dst->ndims);
+    if (p->perm != NULL) {
+        const qdqi_dnnl_md plain = *md;
+        for (int32_t i = 0; i < p->dst->ndims; i++) {
+            md->dims[i] = plain.dims[p->perm[i]];
+            md->strides[i] = plain.strides[p->perm[i]];
+        }
+    }
+    for (int32_t i = 0; i < p->dst->ndims; i++) {
+        const int64_t d = p->dst->dims[p->perm != NULL ? p->perm[i] : i];
+        if (md->dims[i] != d && md->dims[i] != 1) return false;
+    }
+    return true;
+}
+
+static bool is_full(const qdqi_posts *p, const qdq_tensor_desc *desc) {
+    return qdqi_same_dims(p->full, desc) && qdqi_n_elems(desc) > 1;
+}
+
+/* ...xMxN seen as [rows, N]: only operands that are full, one row or one value keep their meaning. */
+static bool collapse(const qdqi_posts *p, qdq_tensor_desc *desc) {
+    const int64_t n = qdqi_n_elems(desc);
+    const int64_t rows = is_full(p, desc) ? p->dst->dims[0] : 1;
+    const int64_t last = desc->ndims == 0 ? 1 : desc->dims[desc->ndims - 1];
+    if (rows == 1 && n != last) return false;
+    desc->ndims = 2;
+    desc->dims[0] = rows;
+    desc->dims[1] = last;
+    qdqi_set_dense(desc);
+    return true;
+}
+
+/* Read the second operand of a binary post-op; a full-size one must have the layout that the primitive writes. */
+static qdq_status operand_buf(qdqi_lower *lw, const qdqi_posts *p, uint32_t value, qdqi_dnnl_md *md, qdqi_buf *buf,
+                              qdq_error *err) {
+    qdq_tensor_desc want = qdqi_lower_val(lw, value)->desc;
+    if (is_full(p, &want))
+        memcpy(want.strides, p->full->strides, sizeof want.strides);
+    else
+        qdqi_set_dense(&want);
+    qdq_tensor_desc seen = want;
+    if (p->full != p->dst && !collapse(p, &seen)) return qdqi_refuse(err, "post_op", "broadcast");
+    if (!operand_md(p, &seen, md)) return qdqi_refuse(err, "post_op", "broadcast");
+    return qdqi_lower_read_as(lw, value, &want, buf, err);
+}
+
+/* BiasAdd in NCX puts the bias on dim 1: same as a binary operand of dims 1xCx1x1. */
+static void bias_add_desc(const qdqi_op *op, const qdq_tensor_desc *dst, qdq_tensor_desc *desc) {
+    if (op->kind != QDQI_OP_BIASADD || !qdqi_op_str_is(op, QDQI_A_DATA_FORMAT, "NCX")) return;
+    const int64_t c = desc->dims[0];
+    desc->ndims = dst->ndims;
+    for (int32_t i = 0; i < dst->ndims; i++)
+        desc->dims[i] = i == 1 ? c : 1;
+    qdqi_set_dense(desc);
+}
+
+static qdq_status append_binary(qdqi_lower *lw, qdqi_posts *p, const qdqi_link *link, qdq_error *err) {
+    const qdqi_op *op = &lw->graph->ops[link->op];
+    const qdqi_operand *other = &link->other;
+    const bool add = link->alg == QDQI_DNNL_BIN_ADD || (link->alg == QDQI_DNNL_BIN_SUB && !link->swapped);
+    /* (r - z) * s added to x is ((x/s - z) + r) * s: the residual is read as stored, never written as f32 */
+    if (add && other->dq_op != QDQI_NONE && qdqi_qparams_is_const_tensor(&other->q) &&
+        (other->q.stored == QDQ_DTYPE_U8 || other->q.stored == QDQ_DTYPE_S8) &&
+        qdqi_lower_val(lw, other->q_value)->data == NULL && room(p) >= 3) {
+        const float s = other->q.scales[0];
+        const float sign = link->alg == QDQI_DNNL_BIN_SUB ? -1.0f : 1.0f;
+        const float s1 = sign * s;
+        if (isfinite(1.0f / s1)) {
+            qdqi_dnnl_post post = {.alg = QDQI_DNNL_BIN_ADD};
+            qdqi_buf buf;
+            QDQI_TRY(operand_buf(lw, p, other->q_value, &post.operand, &buf, err));
+            (void)add_eltwise(p, QDQI_DNNL_ELT_LINEAR, 1.0f / s1, -(float)qdqi_qparams_zp0(&other->q));
+            qdqi_args_add(p->args, (qdqi_dnnl_arg)(QDQI_DNNL_POST_OP + (int)p->attr->n_posts), buf);
+            (void)add_post(p, post);
+            (void)add_eltwise(p, QDQI_DNNL_ELT_LINEAR, s1, 0.0f);
+            return QDQ_OK;
+        }
+    }
+    if (room(p) < 2) return qdqi_refuse(err, "post_op", "too_many");
+    QDQI_TRY(qdqi_operand_as_float(lw, other, err));
+    qdqi_dnnl_post post = {.alg = link->alg};
+    if (link->swapped) {
+        if (link->alg == QDQI_DNNL_BIN_SUB) { /* o - x = -x + o */
+            (void)add_eltwise(p, QDQI_DNNL_ELT_LINEAR, -1.0f, 0.0f);
+            post.alg = QDQI_DNNL_BIN_ADD;
+        } else if (link->alg == QDQI_DNNL_BIN_DIV) { /* o / x = x^-1 * o */
+            (void)add_eltwise(p, QDQI_DNNL_ELT_POW, 1.0f, -1.0f);
+            post.alg = QDQI_DNNL_BIN_MUL;
+        } else if (link->alg == QDQI_DNNL_BIN_GE) {
+            return qdqi_refuse(err, "post_op", "swapped_compare");
+        }
+    }
+    qdqi_buf buf;
+    qdqi_lval *lv = qdqi_lower_val(lw, other->value);
+    if (op->kind == QDQI_OP_BIASADD) {
+        qdq_tensor_desc desc = lv->desc;
+        bias_add_desc(op, p->full, &desc);
+        if (p->full != p->dst && !collapse(p, &desc)) return qdqi_refuse(err, "post_op", "broadcast");
+        if (!operand_md(p, &desc, &post.operand)) return qdqi_refuse(err, "post_op", "broadcast");
+        QDQI_TRY(qdqi_lower_read(lw, other->value, &buf, err));
+    } else {
+        QDQI_TRY(operand_buf(lw, p, other->value, &post.operand, &buf, err));
+    }
+    qdqi_args_add(p->args, (qdqi_dnnl_arg)(QDQI_DNNL_POST_OP + (int)p->attr->n_posts), buf);
+    (void)add_post(p, post);
+    return QDQ_OK;
+}
+
+qdq_status qdqi_posts_links(qdqi_lower *lw, qdqi_posts *p, const qdqi_chain *chain, uint32_t *n_done_out,
+                            qdq_error *err) {
+    uint32_t i = 0;
+    for (; i < chain->n_links; i++) {
+        const qdqi_link *link = &chain->links[i];
+        /* the result must have the primitive's shape: a binary that widens it ends the chain */
+        const qdqi_lval *out = qdqi_lower_val(lw, lw->graph->ops[link->op].out[0]);
+        if (!qdqi_same_dims(&out->desc, p->full) || !link->has_alg || link->self) break;
+        if (!link->binary) {
+            if (room(p) < 3) break; /* leaves room for a per-channel quantize */
+            (void)add_eltwise(p, link->alg, link->alpha, link->beta);
+            continue;
+        }
+        const uint32_t n_posts = p->attr->n_posts, n_args = p->args->n;
+        const qdq_status st = append_binary(lw, p, link, NULL);
+        if (st == QDQ_E_UNSUPPORTED) {
+            p->attr->n_posts = n_posts;
+            p->args->n = n_args;
+            break;
+        }
+        if (st != QDQ_OK)
+            return qdqi_fail(err, st, "post-op of op %llu", (unsigned long long)lw->graph->ops[link->op].id);
+    }
+    *n_done_out = i;
+    return QDQ_OK;
+}
+
+/* One f32 value per index of the quantization axis as a binary operand. */
+static bool axis_md(const qdqi_posts *p, int32_t axis, int64_t n, qdqi_dnnl_md *md) {
+    qdq_tensor_desc desc = {.dtype = QDQ_DTYPE_F32, .ndims = p->full->ndims, .layout = QDQ_LAYOUT_STRIDED};
+    for (int32_t d = 0; d < desc.ndims; d++)
+        desc.dims[d] = d == axis && n != 1 ? n : 1;
+    qdqi_set_dense(&desc);
+    if (p->full != p->dst && !collapse(p, &desc)) return false;
+    return operand_md(p, &desc, md);
+}
+
+qdq_status qdqi_posts_quantize(qdqi_lower *lw, qdqi_posts *p, const qdqi_qparams *q, bool as_attributes,
+                               qdq_error *err) {
+    if (q->gran == QDQI_GRAN_GROUP) return qdqi_refuse(err, "quantize", "grouped_dst");
+    if (q->stored != QDQ_DTYPE_U8 && q->stored != QDQ_DTYPE_S8) return qdqi_refuse(err, "quantize", "dst_dtype");
+    qdqi_buf buf;
+    if (q->gran == QDQI_GRAN_TENSOR && as_attributes) {
+        QDQI_TRY(qdqi_qparams_scale_buf(lw, q, &buf, err));
+        p->attr->dst.has_scale = true;
+        p->attr->dst.scale_dtype = QDQ_DTYPE_F32;
+        qdqi_args_add(p->args, QDQI_DNNL_SCALE_DST, buf);
+        if (q->has_zp) {
+            QDQI_TRY(qdqi_qparams_zp_buf(lw, q, 0, &buf, err));
+            p->attr->dst.has_zp = true;
+            p->attr->dst.zp_dtype = QDQ_DTYPE_S32;
+            qdqi_args_add(p->args, QDQI_DNNL_ZP_DST, buf);
+        }
+        return QDQ_OK;
+    }
+    /* divide and add as post-ops: per channel, this is what every implementation gets right */
+    if (room(p) < 2) return qdqi_refuse(err, "quantize", "too_many_post_ops");
+    if (q->has_zp && q->zps == NULL) return qdqi_refuse(err, "quantize", "runtime_zp_per_channel");
+    qdqi_dnnl_post post = {.alg = QDQI_DNNL_BIN_DIV};
+    if (!axis_md(p, q->axis, q->n, &post.operand)) return qdqi_refuse(err, "quantize", "axis");
+    QDQI_TRY(qdqi_qparams_scale_buf(lw, q, &buf, err));
+    qdqi_args_add(p->args, (qdqi_dnnl_arg)(QDQI_DNNL_POST_OP + (int)p->attr->n_posts), buf);
+    (void)add_post(p, post);
+    if (q->has_zp) {
+        float *zps = qdqi_arena_alloc(&lw->arena, (size_t)q->n, sizeof *zps);
+        if (zps == NULL) return QDQI_NO_MEMORY(err);
+        for (int64_t i = 0; i < q->n; i++)
+            zps[i] = (float)q->zps[i];
+        QDQI_TRY(qdqi_lower_const(lw, zps, (size_t)q->n * sizeof *zps, &buf, err));
+        post.alg = QDQI_DNNL_BIN_ADD;
+        qdqi_args_add(p->args, (qdqi_dnnl_arg)(QDQI_DNNL_POST_OP + (int)p->attr->n_posts), buf);
+        (void)add_post(p, post);
+    }
+    return QDQ_OK;
+}
+
+/* ---- what did not fit into the primitive ------------------------------------------------------------------------- */
+
+uint32_t qdqi_chain_value_after(const qdqi_lower *lw, const qdqi_chain *chain, uint32_t n_done) {
+    const uint32_t op = n_done == 0 ? chain->root : chain->links[n_done - 1].op;
+    return lw->graph->ops[op].out[0];
+}
+
+qdq_status qdqi_lower_rest(qdqi_lower *lw, const qdqi_part *part, uint32_t after_value, qdq_error *err) {
+    const qdq_graph *g = lw->graph;
+    const uint32_t last = g->values[after_value].producer;
+    bool after = false;
+    for (uint32_t k = 0; k < part->n_ops; k++) {
+        const qdqi_op *op = &g->ops[part->ops[k]];
+        if (!after || (op->schema->flags & QDQI_F_DEQUANTIZE) != 0) {
+            after = after || part->ops[k] == last;
+            continue;
+        }
+        for (uint32_t i = 0; i < op->n_in; i++) {
+            const qdqi_lval *lv = op->in[i] == QDQI_NONE ? NULL : qdqi_lower_val(lw, op->in[i]);
+            if (lv == NULL || lv->buf != QDQI_NO_BUF || lv->data != NULL) continue;
+            QDQI_TRY(qdqi_lower_op(lw, g->values[op->in[i]].producer, err));
+        }
+        QDQI_TRY(qdqi_lower_op(lw, part->ops[k], err));
+    }
+    return QDQ_OK;
+}

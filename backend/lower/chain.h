@@ -1,0 +1,81 @@
+/* A fused partition seen as: operands (each perhaps dequantized) -> root op -> chain of elementwise ops -> quantize. */
+#ifndef QDQI_CHAIN_H
+#define QDQI_CHAIN_H
+
+#include "lower/qparams.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { QDQI_CHAIN_MAX = 40, QDQI_CHAIN_OPERANDS = 5 };
+
+typedef struct qdqi_operand {
+    uint32_t value;   /* what the compute op reads (the float) */
+    uint32_t dq_op;   /* the absorbed Dequantize that makes it, or QDQI_NONE */
+    uint32_t q_value; /* its integer tensor when dq_op */
+    qdqi_qparams q;   /* valid when dq_op */
+} qdqi_operand;
+
+typedef struct qdqi_link {
+    uint32_t op;
+    bool binary;
+    bool swapped;       /* the chain value is input 1 */
+    bool self;          /* binary whose other operand is an earlier value of this chain */
+    qdqi_operand other; /* binary */
+    /* the eltwise algorithm of a unary op */
+    qdqi_dnnl_alg alg;
+    float alpha, beta;
+    bool has_alg;
+} qdqi_link;
+
+typedef struct qdqi_chain {
+    uint32_t root;
+    uint32_t n_operands;
+    qdqi_operand operands[QDQI_CHAIN_OPERANDS]; /* root's inputs, in port order */
+    uint32_t n_links;
+    qdqi_link links[QDQI_CHAIN_MAX];
+    uint32_t q_op; /* the closing Quantize, or QDQI_NONE */
+    qdqi_qparams q;
+    uint32_t last_value; /* of root or of the last link */
+    uint32_t out_value;  /* of q_op, or last_value */
+} qdqi_chain;
+
+/* Errors: UNSUPPORTED when the ops are no such chain. */
+qdq_status qdqi_chain_build(qdqi_lower *lw, const qdqi_part *part, qdqi_chain *chain, qdq_error *err);
+
+/* The operand as float: its Dequantize is lowered as a step of its own (or folded when constant). */
+qdq_status qdqi_operand_as_float(qdqi_lower *lw, const qdqi_operand *operand, qdq_error *err);
+
+/* oneDNN algorithm of a unary op kind; false when it has none. */
+bool qdqi_unary_alg(const qdqi_op *op, qdqi_dnnl_alg *alg, float *alpha, float *beta);
+bool qdqi_binary_alg(const qdqi_op *op, qdqi_dnnl_alg *alg);
+
+/* Post-ops being collected for a primitive whose dst has `dst` dims (in md order; perm maps md dims to tensor dims). */
+typedef struct qdqi_posts {
+    qdqi_dnnl_attr *attr;
+    qdqi_args *args;
+    const qdq_tensor_desc *full; /* logical dims with the strides that the primitive writes */
+    const qdq_tensor_desc *dst;  /* the same pointer, or [rows, N] when a matmul sees its leading dims as one */
+    const int32_t *perm;         /* md dim -> tensor dim; NULL: identity */
+} qdqi_posts;
+/* Append links[0…] as far as they fit; n_done_out says how many were taken (the rest is lowered after, op by op). */
+qdq_status qdqi_posts_links(qdqi_lower *lw, qdqi_posts *posts, const qdqi_chain *chain, uint32_t *n_done_out,
+                            qdq_error *err);
+/* Append the closing Quantize: as dst scale and zero point attributes (per tensor, when the primitive has them), or as a
+ * division and an addition among the post-ops. */
+qdq_status qdqi_posts_quantize(qdqi_lower *lw, qdqi_posts *posts, const qdqi_qparams *q, bool as_attributes,
+                               qdq_error *err);
+
+/* An op that only moves data, on the values `in`/`out` in place of its own (their integer forms, say). UNSUPPORTED when there is no
+ * faster way than the reference. */
+qdq_status qdqi_lower_move(qdqi_lower *lw, const qdqi_op *op, const uint32_t *in, const uint32_t *out, qdq_error *err);
+
+/* The value that links[n_done - 1] makes (the root's when n_done is 0), and the ops of the partition after it, one by one. */
+uint32_t qdqi_chain_value_after(const qdqi_lower *lw, const qdqi_chain *chain, uint32_t n_done);
+qdq_status qdqi_lower_rest(qdqi_lower *lw, const qdqi_part *part, uint32_t after_value, qdq_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

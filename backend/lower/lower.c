@@ -1,0 +1,326 @@
+#include "lower/lower.h"
+
+#include "base/alloc.h"
+#include "base/dtype.h"
+#include "base/log.h"
+#include "lower/single.h"
+#include "ref/ref.h"
+
+#include <string.h>
+
+qdq_status qdqi_refuse(qdq_error *err, const char *who, const char *why) {
+    qdqi_log(QDQI_LOG_REFUSE, "%s,%s", who, why);
+    return qdqi_fail(err, QDQ_E_UNSUPPORTED, "%s: %s", who, why);
+}
+
+qdqi_lval *qdqi_lower_val(qdqi_lower *lw, uint32_t value) {
+    uint32_t lo = 0, hi = lw->n_vals;
+    if (value < lw->n_vals && lw->vals[value].value == value) return &lw->vals[value]; /* a whole graph */
+    while (lo < hi) {
+        const uint32_t mid = lo + (hi - lo) / 2;
+        if (lw->vals[mid].value < value)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo < lw->n_vals && lw->vals[lo].value == value ? &lw->vals[lo] : NULL;
+}
+
+static qdq_status note_made(qdqi_lower *lw, uint32_t value, qdq_error *err) {
+    if (lw->n_journal == lw->cap_journal) {
+        const uint32_t cap = lw->cap_journal == 0 ? 64 : lw->cap_journal * 2;
+        uint32_t *grown = qdqi_realloc_array(lw->journal, cap, sizeof *grown);
+        if (grown == NULL) return QDQI_NO_MEMORY(err);
+        lw->journal = grown;
+        lw->cap_journal = cap;
+    }
+    lw->journal[lw->n_journal++] = value;
+    return QDQ_OK;
+}
+
+static qdq_status keep_folded(qdqi_lower *lw, void *ptr, qdq_error *err) {
+    if (lw->n_folded == lw->cap_folded) {
+        const uint32_t cap = lw->cap_folded == 0 ? 32 : lw->cap_folded * 2;
+        void **grown = qdqi_realloc_array(lw->folded, cap, sizeof *grown);
+        if (grown == NULL) return QDQI_NO_MEMORY(err);
+        lw->folded = grown;
+        lw->cap_folded = cap;
+    }
+    lw->folded[lw->n_folded++] = ptr;
+    return QDQ_OK;
+}
+
+void qdqi_lower_free(qdqi_lower *lw) {
+    for (uint32_t i = 0; i < lw->n_folded; i++)
+        qdqi_free_aligned(lw->folded[i]);
+    qdqi_free(lw->folded);
+    qdqi_free(lw->journal);
+    qdqi_free(lw->vals);
+    qdqi_arena_free(&lw->arena);
+    *lw = (qdqi_lower){0};
+}
+
+/* ---- reading ---------------------------------------------------------------------------------------------------- */
+
+static qdq_status desc_bytes(const qdq_tensor_desc *desc, size_t *bytes, qdq_error *err) {
+    return qdq_tensor_desc_size_bytes(desc, bytes, err);
+}
+
+struct copy_arg {
+    const void *src;
+    size_t bytes;
+};
+static qdq_status pack_copy(void *dst, size_t bytes, void *arg, qdq_error *err) {
+    (void)err;
+    const struct copy_arg *c = arg;
+    if (bytes != 0) memcpy(dst, c->src, c->bytes);
+    return QDQ_OK;
+}
+
+qdq_status qdqi_lower_const(qdqi_lower *lw, const void *data, size_t bytes, qdqi_buf *buf_out, qdq_error *err) {
+    static const char recipe[] = "raw";
+    struct copy_arg arg = {data, bytes};
+    qdqi_const c;
+    QDQI_TRY(qdqi_const_get(lw->engine, data, bytes, recipe, sizeof recipe, bytes, pack_copy, &arg, &c, err));
+    return qdqi_plan_const(lw->plan, c, buf_out, err);
+}
+
+qdq_status qdqi_lower_temp(qdqi_lower *lw, const qdq_tensor_desc *desc, qdqi_buf *buf_out, qdq_error *err) {
+    size_t bytes;
+    QDQI_TRY(desc_bytes(desc, &bytes, err));
+    return qdqi_plan_temp(lw->plan, bytes, buf_out, err);
+}
+
+qdq_status qdqi_lower_read(qdqi_lower *lw, uint32_t value, qdqi_buf *buf_out, qdq_error *err) {
+    qdqi_lval *lv = qdqi_lower_val(lw, value);
+    if (lv->buf == QDQI_NO_BUF) {
+        if (lv->data == NULL)
+            return qdqi_fail(err, QDQ_E_INTERNAL, "lowering reads tensor %llu before it is made",
+                             (unsigned long long)lv->desc.id);
+        size_t bytes;
+        QDQI_TRY(desc_bytes(&lv->desc, &bytes, err));
+        QDQI_TRY(qdqi_lower_const(lw, lv->data, bytes, &lv->buf, err));
+        QDQI_TRY(note_made(lw, value, err));
+    }
+    *buf_out = lv->buf;
+    return QDQ_OK;
+}
+
+qdq_status qdqi_lower_read_as(qdqi_lower *lw, uint32_t value, const qdq_tensor_desc *want, qdqi_buf *buf_out,
+                              qdq_error *err) {
+    qdqi_lval *lv = qdqi_lower_val(lw, value);
+    if (qdqi_same_strides(&lv->desc, want) && lv->desc.dtype == want->dtype)
+        return qdqi_lower_read(lw, value, buf_out, err);
+    size_t bytes;
+    QDQI_TRY(desc_bytes(want, &bytes, err));
+    if (lv->data != NULL) {
+        void *moved = qdqi_malloc_aligned(bytes);
+        if (moved == NULL) return QDQI_NO_MEMORY(err);
+        memset(moved, 0, bytes);
+        qdqi_convert_elems(&lv->desc, lv->data, want, moved);
+        const qdq_status st = qdqi_lower_const(lw, moved, bytes, buf_out, err);
+        qdqi_free_aligned(moved);
+        return st;
+    }
+    qdqi_buf src;
+    QDQI_TRY(qdqi_lower_read(lw, value, &src, err));
+    QDQI_TRY(qdqi_plan_temp(lw->plan, bytes, buf_out, err));
+    return qdqi_lower_convert(lw, src, &lv->desc, *buf_out, want, err);
+}
+
+/* ---- writing ---------------------------------------------------------------------------------------------------- */
+
+void qdqi_lower_out_layout(qdqi_lower *lw, uint32_t value, qdq_tensor_desc *desc_out) {
+    const qdqi_lval *lv = qdqi_lower_val(lw, value);
+    *desc_out = lv->desc;
+    if (lv->is_port_out && !lv->port_any && !lv->port_done)
+        *desc_out = lv->port_desc;
+    else
+        qdqi_set_dense(desc_out);
+}
+
+qdq_status qdqi_lower_write(qdqi_lower *lw, uint32_t value, const qdq_tensor_desc *layout, qdqi_buf *buf_out,
+                            qdq_error *err) {
+    qdqi_lval *lv = qdqi_lower_val(lw, value);
+    lv->desc.layout = QDQ_LAYOUT_STRIDED;
+    memcpy(lv->desc.strides, layout->strides, sizeof lv->desc.strides);
+    size_t bytes;
+    QDQI_TRY(desc_bytes(&lv->desc, &bytes, err));
+    const bool to_port =
+        lv->is_port_out && !lv->port_done && (lv->port_any || qdqi_same_strides(&lv->port_desc, &lv->desc));
+    if (to_port) {
+        if (lv->port_any) {
+            lv->port_desc.layout = QDQ_LAYOUT_STRIDED;
+            memcpy(lv->port_desc.strides, layout->strides, sizeof lv->port_desc.strides);
+        }
+        QDQI_TRY(qdqi_plan_output(lw->plan, lv->port, bytes, &lv->buf, err));
+        lv->port_done = true;
+    } else {
+        QDQI_TRY(qdqi_plan_temp(lw->plan, bytes, &lv->buf, err));
+    }
+    *buf_out = lv->buf;
+    return note_made(lw, value, err);
+}
+
+qdq_status qdqi_lower_written(qdqi_lower *lw, uint32_t value, qdq_error *err) {
+    qdqi_lval *lv = qdqi_lower_val(lw, value);
+    if (!lv->is_port_out || lv->port_done) return QDQ_OK;
+    if (lv->port_any) { /* a view or an input that is an output as well: the port takes its layout */
+        lv->port_desc.layout = QDQ_LAYOUT_STRIDED;
+        memcpy(lv->port_desc.strides, lv->desc.strides, sizeof lv->port_desc.strides);
+    }
+    qdqi_buf src, dst;
+    size_t bytes;
+    QDQI_TRY(qdqi_lower_read(lw, value, &src, err));
+    QDQI_TRY(desc_bytes(&lv->port_desc, &bytes, err));
+    QDQI_TRY(qdqi_plan_output(lw->plan, lv->port, bytes, &dst, err));
+    QDQI_TRY(qdqi_lower_convert(lw, src, &lv->desc, dst, &lv->port_desc, err));
+    lv->port_done = true;
+    return QDQ_OK;
+}
+
+qdq_status qdqi_lower_alias(qdqi_lower *lw, uint32_t value, uint32_t base, qdq_error *err) {
+    qdqi_lval *lv = qdqi_lower_val(lw, value);
+    const qdqi_lval *from = qdqi_lower_val(lw, base);
+    qdqi_set_dense(&lv->desc);
+    if (from->data != NULL) {
+        lv->data = from->data;
+        return qdqi_lower_written(lw, value, err);
+    }
+    qdqi_buf buf;
+    size_t bytes;
+    QDQI_TRY(qdqi_lower_read(lw, base, &buf, err));
+    QDQI_TRY(desc_bytes(&lv->desc, &bytes, err));
+    QDQI_TRY(qdqi_plan_view(lw->plan, buf, 0, bytes, &lv->buf, err));
+    QDQI_TRY(note_made(lw, value, err));
+    return qdqi_lower_written(lw, value, err);
+}
+
+qdq_status qdqi_lower_finish_ports(qdqi_lower *lw, qdq_error *err) {
+    for (uint32_t i = 0; i < lw->n_vals; i++)
+        if (lw->vals[i].is_port_out) QDQI_TRY(qdqi_lower_written(lw, lw->vals[i].value, err));
+    return QDQ_OK;
+}
+
+/* ---- folding ---------------------------------------------------------------------------------------------------- */
+
+static bool all_constant(qdqi_lower *lw, const qdqi_op *op) {
+    if (op->n_in == 0 || (op->schema->flags & (QDQI_F_OPAQUE | QDQI_F_NO_OUTPUT)) != 0) return false;
+    for (uint32_t i = 0; i < op->n_in; i++)
+        if (op->in[i] != QDQI_NONE && qdqi_lower_val(lw, op->in[i])->data == NULL) return false;
+    return true;
+}
+
+/* Compute an op on constants now; its outputs become constants. */
+static qdq_status fold(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) {
+    qdq_status st = QDQ_OK;
+    const uint32_t n = op->n_in + op->n_out;
+    const qdq_tensor_desc **descs = qdqi_arena_alloc(&lw->arena, n, sizeof *descs);
+    qdqi_ref_tensor *tensors = qdqi_arena_alloc(&lw->arena, n, sizeof *tensors);
+    if (descs == NULL || tensors == NULL) return QDQI_NO_MEMORY(err);
+    for (uint32_t i = 0; i < op->n_in; i++) {
+        if (op->in[i] == QDQI_NONE) continue;
+        qdqi_lval *lv = qdqi_lower_val(lw, op->in[i]);
+        descs[i] = &lv->desc;
+        tensors[i] = (qdqi_ref_tensor){&lv->desc, (void *)(uintptr_t)lv->data};
+    }
+    for (uint32_t i = 0; i < op->n_out; i++) {
+        qdqi_lval *lv = qdqi_lower_val(lw, op->out[i]);
+        size_t bytes;
+        qdqi_set_dense(&lv->desc);
+        QDQI_TRY(desc_bytes(&lv->desc, &bytes, err));
+        void *data = qdqi_malloc_aligned(bytes);
+        if (data == NULL) return QDQI_NO_MEMORY(err);
+        st = keep_folded(lw, data, err);
+        if (st != QDQ_OK) {
+            qdqi_free_aligned(data);
+            return st;
+        }
+        memset(data, 0, bytes);
+        descs[op->n_in + i] = &lv->desc;
+        tensors[op->n_in + i] = (qdqi_ref_tensor){&lv->desc, data};
+    }
+    qdqi_ref_args args = {.op = op, .n_in = op->n_in, .n_out = op->n_out, .in = tensors, .out = tensors + op->n_in};
+    QDQI_TRY(qdqi_ref_scratch_bytes(op, descs, descs + op->n_in, &args.scratch_bytes, err));
+    args.scratch = qdqi_malloc_aligned(args.scratch_bytes);
+    if (args.scratch == NULL) return QDQI_NO_MEMORY(err);
+    st = qdqi_ref_run(&args, err);
+    qdqi_free_aligned(args.scratch);
+    QDQI_TRY(st);
+    for (uint32_t i = 0; i < op->n_out; i++) {
+        qdqi_lower_val(lw, op->out[i])->data = tensors[op->n_in + i].data;
+        QDQI_TRY(qdqi_lower_written(lw, op->out[i], err));
+    }
+    return QDQ_OK;
+}
+
+/* ---- one op, one partition -------------------------------------------------------------------------------------- */
+
+qdq_status qdqi_lower_op(qdqi_lower *lw, uint32_t op_index, qdq_error *err) {
+    const qdqi_op *op = &lw->graph->ops[op_index];
+    bool made = op->n_out != 0;
+    bool empty = op->n_out != 0;
+    for (uint32_t i = 0; i < op->n_out; i++) {
+        const qdqi_lval *lv = qdqi_lower_val(lw, op->out[i]);
+        made = made && (lv->buf != QDQI_NO_BUF || lv->data != NULL);
+        empty = empty && qdqi_n_elems(&lv->desc) == 0;
+    }
+    if (made) return QDQ_OK; /* an absorbed Dequantize that an earlier partition had to materialise */
+    if (all_constant(lw, op)) return fold(lw, op, err);
+    if (empty) {
+        for (uint32_t i = 0; i < op->n_out; i++) {
+            qdq_tensor_desc layout;
+            qdqi_buf buf;
+            qdqi_lower_out_layout(lw, op->out[i], &layout);
+            QDQI_TRY(qdqi_lower_write(lw, op->out[i], &layout, &buf, err));
+            QDQI_TRY(qdqi_lower_written(lw, op->out[i], err));
+        }
+        return QDQ_OK;
+    }
+    if (lw->reference_only) return qdqi_lower_reference(lw, op_index, err);
+    return qdqi_lower_single(lw, op, err);
+}
+
+qdqi_lower_point qdqi_lower_here(const qdqi_lower *lw) {
+    return (qdqi_lower_point){qdqi_plan_here(lw->plan), lw->n_journal};
+}
+
+void qdqi_lower_undo(qdqi_lower *lw, qdqi_lower_point point) {
+    qdqi_plan_rollback(lw->plan, point.plan);
+    for (uint32_t i = point.n_journal; i < lw->n_journal; i++) {
+        qdqi_lval *lv = qdqi_lower_val(lw, lw->journal[i]);
+        lv->buf = QDQI_NO_BUF;
+        lv->port_done = false;
+    }
+    lw->n_journal = point.n_journal;
+}
+
+qdq_status qdqi_lower_part(qdqi_lower *lw, const qdqi_part *part, qdq_error *err) {
+    lw->part = part->id;
+    const bool fused = !lw->reference_only && part->n_inputs != 0 && part->recipe != qdqi_recipe_single;
+    bool empty = false;
+    for (uint32_t i = 0; i < part->n_outputs; i++)
+        empty = empty || qdqi_n_elems(&qdqi_lower_val(lw, part->outputs[i])->desc) == 0;
+    if (fused && !empty) {
+        const qdqi_lower_point here = qdqi_lower_here(lw);
+        qdq_error why = {0};
+        const qdq_status st = part->recipe(lw, part, &why);
+        if (st == QDQ_OK) return QDQ_OK;
+        if (st != QDQ_E_UNSUPPORTED) {
+            if (err != NULL) *err = why;
+            return st;
+        }
+        qdqi_lower_undo(lw, here);
+    }
+    for (uint32_t i = 0; i < part->n_ops; i++) {
+        const qdqi_op *op = &lw->graph->ops[part->ops[i]];
+        const qdq_status st = qdqi_lower_op(lw, part->ops[i], err);
+        if (st != QDQ_OK)
+            return qdqi_fail_in(err, st, "op %llu \"%s\" (%s)", (unsigned long long)op->id, op->name, op->schema->name);
+    }
+    return QDQ_OK;
+}
+
+qdq_status qdqi_recipe_single(qdqi_lower *lw, const qdqi_part *part, qdq_error *err) {
+    return qdqi_lower_op(lw, part->root, err);
+}

@@ -1,0 +1,178 @@
+/* Ops that only move data: views where the bytes already lie right, else strided copies. Any data type of whole bytes. */
+#include "base/dtype.h"
+#include "lower/single.h"
+
+#include <string.h>
+
+/* Elements of a dense 4-bit tensor share bytes: no views into the middle of one. */
+static bool whole_bytes(qdq_dtype dtype) {
+    return qdq_dtype_bits(dtype) >= 8;
+}
+
+static qdq_status shape_only(qdqi_lower *lw, uint32_t in, uint32_t out, qdq_error *err) {
+    const qdqi_lval *src = qdqi_lower_val(lw, in);
+    if (qdqi_is_dense(&src->desc)) return qdqi_lower_alias(lw, out, in, err);
+    if (src->data != NULL) return qdqi_refuse(err, "reshape", "strided_constant");
+    qdq_tensor_desc dense = src->desc, layout = qdqi_lower_val(lw, out)->desc;
+    qdqi_set_dense(&dense);
+    qdqi_set_dense(&layout);
+    qdqi_buf from, into;
+    QDQI_TRY(qdqi_lower_read(lw, in, &from, err));
+    QDQI_TRY(qdqi_lower_write(lw, out, &layout, &into, err));
+    QDQI_TRY(qdqi_lower_convert(lw, from, &src->desc, into, &dense, err));
+    return qdqi_lower_written(lw, out, err);
+}
+
+/* out[i0, i1…] = in[perm]: a copy from a permuted view */
+static qdq_status transpose(qdqi_lower *lw, const qdqi_op *op, uint32_t in, uint32_t out, qdq_error *err) {
+    const qdqi_lval *src = qdqi_lower_val(lw, in);
+    qdq_tensor_desc layout, view = src->desc;
+    uint32_t n;
+    const int64_t *order = qdqi_op_s64s(op, QDQI_A_ORDER, &n);
+    for (int32_t i = 0; i < view.ndims; i++) {
+        int32_t d = view.ndims - 1 - i;
+        if (n != 0 && !qdqi_norm_axis(order[i], view.ndims, &d)) return qdqi_refuse(err, "transpose", "order");
+        view.dims[i] = src->desc.dims[d];
+        view.strides[i] = src->desc.strides[d];
+    }
+    qdqi_buf from, into;
+    qdqi_lower_out_layout(lw, out, &layout);
+    QDQI_TRY(qdqi_lower_read(lw, in, &from, err));
+    QDQI_TRY(qdqi_lower_write(lw, out, &layout, &into, err));
+    QDQI_TRY(qdqi_lower_convert(lw, from, &view, into, &layout, err));
+    return qdqi_lower_written(lw, out, err);
+}
+
+/* Copy between `part` (a box of `whole` that starts at element `offset`) and a value of its own. */
+static qdq_status view_of(qdqi_lower *lw, qdqi_buf whole, const qdq_tensor_desc *part, int64_t offset, qdqi_buf *view,
+                          qdq_error *err) {
+    int64_t span;
+    if (!qdqi_span_elems(part, &span)) return qdqi_fail(err, QDQ_E_OVERFLOW, "a view's size overflows");
+    const size_t elem = qdq_dtype_bits(part->dtype) / 8;
+    return qdqi_plan_view(lw->plan, whole, (size_t)offset * elem, (size_t)span * elem, view, err);
+}
+
+static qdq_status concat(qdqi_lower *lw, const qdqi_op *op, const uint32_t *in, uint32_t out, qdq_error *err) {
+    qdq_tensor_desc layout;
+    qdqi_lower_out_layout(lw, out, &layout);
+    const qdqi_lval *lv = qdqi_lower_val(lw, out);
+    const qdq_tensor_desc *first = &qdqi_lower_val(lw, in[0])->desc;
+    int32_t axis;
+    if (!qdqi_norm_axis(qdqi_op_s64(op, QDQI_A_AXIS), layout.ndims, &axis)) return qdqi_refuse(err, "concat", "axis");
+    if ((!lv->is_port_out || lv->port_any) && !qdqi_is_dense(first) && qdqi_is_packed(first)) {
+        /* the inputs are channels-last: so is the output, then */
+        qdq_tensor_desc last = layout;
+        qdqi_set_channels_last(&last);
+        qdq_tensor_desc probe = *first;
+        qdqi_set_channels_last(&probe);
+        if (qdqi_same_strides(&probe, first)) layout = last;
+    }
+    qdqi_buf into;
+    QDQI_TRY(qdqi_lower_write(lw, out, &layout, &into, err));
+    int64_t at = 0;
+    for (uint32_t i = 0; i < op->n_in; i++) {
+        const qdqi_lval *src = qdqi_lower_val(lw, in[i]);
+        if (qdqi_n_elems(&src->desc) != 0) {
+            qdq_tensor_desc box = layout;
+            memcpy(box.dims, src->desc.dims, sizeof box.dims);
+            qdqi_buf from, view;
+            QDQI_TRY(view_of(lw, into, &box, at * layout.strides[axis], &view, err));
+            QDQI_TRY(qdqi_lower_read(lw, in[i], &from, err));
+            QDQI_TRY(qdqi_lower_convert(lw, from, &src->desc, view, &box, err));
+        }
+        at += src->desc.dims[axis];
+    }
+    return qdqi_lower_written(lw, out, err);
+}
+
+/* out = a box of in */
+static qdq_status box_out(qdqi_lower *lw, uint32_t in, const qdq_tensor_desc *box, int64_t offset, uint32_t out,
+                          qdq_error *err) {
+    qdq_tensor_desc layout;
+    qdqi_buf whole, view, into;
+    if (qdqi_n_elems(box) == 0) return qdqi_refuse(err, "slice", "zero_size");
+    qdqi_lower_out_layout(lw, out, &layout);
+    QDQI_TRY(qdqi_lower_read(lw, in, &whole, err));
+    QDQI_TRY(view_of(lw, whole, box, offset, &view, err));
+    QDQI_TRY(qdqi_lower_write(lw, out, &layout, &into, err));
+    QDQI_TRY(qdqi_lower_convert(lw, view, box, into, &layout, err));
+    return qdqi_lower_written(lw, out, err);
+}
+
+static qdq_status split(qdqi_lower *lw, const qdqi_op *op, uint32_t in, const uint32_t *out, qdq_error *err) {
+    const qdq_tensor_desc src = qdqi_lower_val(lw, in)->desc;
+    int32_t axis;
+    int64_t at = 0;
+    if (!qdqi_norm_axis(qdqi_op_s64(op, QDQI_A_AXIS), src.ndims, &axis)) return qdqi_refuse(err, "split", "axis");
+    for (uint32_t i = 0; i < op->n_out; i++) {
+        qdq_tensor_desc box = src;
+        box.dims[axis] = qdqi_lower_val(lw, out[i])->desc.dims[axis];
+        QDQI_TRY(box_out(lw, in, &box, at * src.strides[axis], out[i], err));
+        at += box.dims[axis];
+    }
+    return QDQ_OK;
+}
+
+static bool const_i64(qdqi_lower *lw, const qdqi_op *op, uint32_t port, int64_t i, int64_t *out) {
+    if (port >= op->n_in || op->in[port] == QDQI_NONE) return false;
+    const qdqi_lval *lv = qdqi_lower_val(lw, op->in[port]);
+    if (lv->data == NULL || !qdqi_is_dense(&lv->desc)) return false;
+    *out = qdqi_load_i64(lv->data, lv->desc.dtype, i);
+    return true;
+}
+
+/* Slice with constant bounds and positive steps is a strided box. */
+static qdq_status slice(qdqi_lower *lw, const qdqi_op *op, uint32_t in, uint32_t out, qdq_error *err) {
+    const qdq_tensor_desc src = qdqi_lower_val(lw, in)->desc;
+    const qdq_tensor_desc dst = qdqi_lower_val(lw, out)->desc;
+    qdq_tensor_desc box = src;
+    int64_t offset = 0;
+    const int64_t n = qdqi_n_elems(&qdqi_lower_val(lw, op->in[1])->desc);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t start, axis = i, step = 1;
+        int32_t d;
+        if (!const_i64(lw, op, 1, i, &start)) return qdqi_refuse(err, "slice", "runtime_bounds");
+        if (op->n_in > 3 && op->in[3] != QDQI_NONE && !const_i64(lw, op, 3, i, &axis))
+            return qdqi_refuse(err, "slice", "runtime_bounds");
+        if (op->n_in > 4 && op->in[4] != QDQI_NONE && !const_i64(lw, op, 4, i, &step))
+            return qdqi_refuse(err, "slice", "runtime_bounds");
+        if (step <= 0 || !qdqi_norm_axis(axis, src.ndims, &d)) return qdqi_refuse(err, "slice", "step");
+        if (start < 0) start = start < -src.dims[d] ? 0 : start + src.dims[d];
+        if (start > src.dims[d]) start = src.dims[d];
+        offset += start * src.strides[d];
+        box.strides[d] = src.strides[d] * step;
+    }
+    memcpy(box.dims, dst.dims, sizeof box.dims);
+    return box_out(lw, in, &box, offset, out, err);
+}
+
+/* Gather of one constant index is a box; Expand is a copy from strides of 0. */
+static qdq_status expand(qdqi_lower *lw, uint32_t in, uint32_t out, qdq_error *err) {
+    const qdq_tensor_desc src = qdqi_lower_val(lw, in)->desc;
+    qdq_tensor_desc view = qdqi_lower_val(lw, out)->desc, layout;
+    for (int32_t i = 0; i < view.ndims; i++) {
+        const int32_t k = i - (view.ndims - src.ndims);
+        view.strides[i] = k < 0 || src.dims[k] == 1 ? 0 : src.strides[k];
+    }
+    view.layout = QDQ_LAYOUT_STRIDED;
+    qdqi_buf from, into;
+    qdqi_lower_out_layout(lw, out, &layout);
+    QDQI_TRY(qdqi_lower_read(lw, in, &from, err));
+    QDQI_TRY(qdqi_lower_write(lw, out, &layout, &into, err));
+    QDQI_TRY(qdqi_lower_convert(lw, from, &view, into, &layout, err));
+    return qdqi_lower_written(lw, out, err);
+}
+
+qdq_status qdqi_lower_move(qdqi_lower *lw, const qdqi_op *op, const uint32_t *in, const uint32_t *out, qdq_error *err) {
+    if (!whole_bytes(qdqi_lower_val(lw, in[0])->desc.dtype))
+        return qdqi_refuse(err, op->schema->name, "sub_byte_dtype");
+    if ((op->schema->flags & QDQI_F_SHAPE_ONLY) != 0) return shape_only(lw, in[0], out[0], err);
+    switch ((int)op->kind) {
+    case QDQI_OP_STATICTRANSPOSE: return transpose(lw, op, in[0], out[0], err);
+    case QDQI_OP_CONCAT: return concat(lw, op, in, out[0], err);
+    case QDQI_OP_SPLIT: return split(lw, op, in[0], out, err);
+    case QDQI_OP_SLICE: return slice(lw, op, in[0], out[0], err);
+    case QDQI_OP_EXPAND: return expand(lw, in[0], out[0], err);
+    default: return qdqi_refuse(err, op->schema->name, "no_copy_form");
+    }
+}

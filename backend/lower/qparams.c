@@ -1,0 +1,199 @@
+#include "lower/qparams.h"
+
+#include "base/alloc.h"
+#include "base/dtype.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- reading parameters ----------------------------------------------------------------------------------------- */
+
+/* Constant tensor content as f32 / s32 arrays in the arena. */
+static qdq_status const_scales(qdqi_lower *lw, const qdqi_lval *lv, int64_t n, const float **out, qdq_error *err) {
+    qdq_tensor_desc dense = lv->desc;
+    dense.dtype = QDQ_DTYPE_F32;
+    qdqi_set_dense(&dense);
+    float *values = qdqi_arena_alloc(&lw->arena, (size_t)(n < 1 ? 1 : n), sizeof *values);
+    if (values == NULL) return QDQI_NO_MEMORY(err);
+    qdqi_convert_elems(&lv->desc, lv->data, &dense, values);
+    *out = values;
+    return QDQ_OK;
+}
+
+static qdq_status const_zps(qdqi_lower *lw, const qdqi_lval *lv, int64_t n, const int32_t **out, qdq_error *err) {
+    qdq_tensor_desc dense = lv->desc;
+    dense.dtype = QDQ_DTYPE_S32;
+    qdqi_set_dense(&dense);
+    int32_t *values = qdqi_arena_alloc(&lw->arena, (size_t)(n < 1 ? 1 : n), sizeof *values);
+    if (values == NULL) return QDQI_NO_MEMORY(err);
+    if (qdqi_dtype_is_float(lv->desc.dtype))
+        memset(values, 0, (size_t)n * sizeof *values); /* f8 zero points are zero by schema */
+    else
+        qdqi_convert_elems(&lv->desc, lv->data, &dense, values);
+    *out = values;
+    return QDQ_OK;
+}
+
+static void settle_zp(qdqi_qparams *q, int64_t n_zps) {
+    if (q->zps == NULL) return;
+    q->has_zp = false;
+    for (int64_t i = 0; i < n_zps; i++)
+        q->has_zp = q->has_zp || q->zps[i] != 0;
+    if (!q->has_zp) q->zps = NULL;
+}
+
+/* oneDNN allows one zero point for many scales, ONNX a scalar beside [1]. */
+static qdq_status spread_zp(qdqi_lower *lw, qdqi_qparams *q, int64_t n_zps, qdq_error *err) {
+    if (q->zps == NULL || n_zps == q->n) return QDQ_OK;
+    int32_t *all = qdqi_arena_alloc(&lw->arena, (size_t)(q->n < 1 ? 1 : q->n), sizeof *all);
+    if (all == NULL) return QDQI_NO_MEMORY(err);
+    for (int64_t i = 0; i < q->n; i++)
+        all[i] = q->zps[0];
+    q->zps = all;
+    return QDQ_OK;
+}
+
+static qdq_status from_attrs(qdqi_lower *lw, const qdqi_op *op, qdqi_qparams *q, qdq_error *err) {
+    uint32_t n_scales, n_zps;
+    q->scales = qdqi_op_f32s(op, QDQI_A_SCALES, &n_scales);
+    q->n = n_scales;
+    const int64_t *zps = qdqi_op_s64s(op, QDQI_A_ZPS, &n_zps);
+    if (n_zps != 0) {
+        int32_t *values = qdqi_arena_alloc(&lw->arena, n_zps, sizeof *values);
+        if (values == NULL) return QDQI_NO_MEMORY(err);
+        for (uint32_t i = 0; i < n_zps; i++)
+            values[i] = (int32_t)zps[i];
+        q->zps = values;
+        settle_zp(q, n_zps);
+        QDQI_TRY(spread_zp(lw, q, n_zps, err));
+    }
+    return QDQ_OK;
+}
+
+/* scale and zero point as inputs 1 and 2 */
+static qdq_status from_inputs(qdqi_lower *lw, const qdqi_op *op, qdqi_qparams *q, qdq_error *err) {
+    const qdqi_lval *scale = qdqi_lower_val(lw, op->in[1]);
+    q->n = qdqi_n_elems(&scale->desc);
+    if (scale->data != NULL)
+        QDQI_TRY(const_scales(lw, scale, q->n, &q->scales, err));
+    else
+        q->scale_value = op->in[1];
+    if (op->n_in > 2 && op->in[2] != QDQI_NONE) {
+        const qdqi_lval *zp = qdqi_lower_val(lw, op->in[2]);
+        const int64_t n_zps = qdqi_n_elems(&zp->desc);
+        if (zp->data != NULL) {
+            QDQI_TRY(const_zps(lw, zp, n_zps, &q->zps, err));
+            settle_zp(q, n_zps);
+            QDQI_TRY(spread_zp(lw, q, n_zps, err));
+        } else {
+            if (n_zps != q->n) return qdqi_refuse(err, op->schema->name, "runtime_zp_count_differs_from_scales");
+            q->zp_value = op->in[2];
+            q->has_zp = true;
+        }
+    }
+    return QDQ_OK;
+}
+
+static qdq_status set_axis(const qdqi_op *op, const qdq_tensor_desc *tensor, qdqi_qparams *q, qdq_error *err) {
+    q->gran = QDQI_GRAN_AXIS;
+    if (!qdqi_norm_axis(qdqi_op_s64(op, QDQI_A_AXIS), tensor->ndims, &q->axis))
+        return qdqi_refuse(err, op->schema->name, "axis_out_of_range");
+    return QDQ_OK;
+}
+
+static qdq_status onednn_granularity(const qdqi_op *op, const qdq_tensor_desc *tensor, qdqi_qparams *q,
+                                     qdq_error *err) {
+    if (qdqi_op_str_is(op, QDQI_A_QTYPE, "per_channel")) return set_axis(op, tensor, q, err);
+    if (qdqi_op_str_is(op, QDQI_A_QTYPE, "per_group")) {
+        uint32_t n;
+        const int64_t *group = qdqi_op_s64s(op, QDQI_A_GROUP_SHAPE, &n);
+        q->gran = QDQI_GRAN_GROUP;
+        if (n != (uint32_t)tensor->ndims) return qdqi_refuse(err, op->schema->name, "group_rank");
+        memcpy(q->group, group, n * sizeof *group);
+    }
+    return QDQ_OK;
+}
+
+static qdq_status onnx_granularity(const qdqi_op *op, const qdq_tensor_desc *tensor, qdqi_qparams *q, qdq_error *err) {
+    const int64_t block = qdqi_op_s64(op, QDQI_A_BLOCK_SIZE);
+    if (block == 0) return q->n == 1 ? QDQ_OK : set_axis(op, tensor, q, err);
+    QDQI_TRY(set_axis(op, tensor, q, err));
+    q->gran = QDQI_GRAN_GROUP;
+    for (int32_t d = 0; d < tensor->ndims; d++)
+        q->group[d] = d == q->axis ? block : 1;
+    return QDQ_OK;
+}
+
+qdq_status qdqi_qparams_of(qdqi_lower *lw, const qdqi_op *op, qdqi_qparams *q, qdq_error *err) {
+    *q = (qdqi_qparams){.scale_value = QDQI_NONE, .zp_value = QDQI_NONE, .gran = QDQI_GRAN_TENSOR};
+    const bool quantize = (op->schema->flags & QDQI_F_QUANTIZE) != 0;
+    const qdq_tensor_desc *src = &qdqi_lower_val(lw, op->in[0])->desc;
+    const qdq_tensor_desc *dst = &qdqi_lower_val(lw, op->out[0])->desc;
+    q->stored = quantize ? dst->dtype : src->dtype;
+    q->real = quantize ? src->dtype : dst->dtype;
+    if (op->kind == QDQI_OP_QUANTIZE || op->kind == QDQI_OP_DEQUANTIZE) {
+        QDQI_TRY(from_attrs(lw, op, q, err));
+        QDQI_TRY(onednn_granularity(op, src, q, err));
+    } else if (op->kind == QDQI_OP_DYNAMICQUANTIZE || op->kind == QDQI_OP_DYNAMICDEQUANTIZE) {
+        QDQI_TRY(from_inputs(lw, op, q, err));
+        QDQI_TRY(onednn_granularity(op, src, q, err));
+    } else if (op->kind == QDQI_OP_QUANTIZELINEAR || op->kind == QDQI_OP_DEQUANTIZELINEAR) {
+        q->add_zp_after_rounding = true;
+        QDQI_TRY(from_inputs(lw, op, q, err));
+        QDQI_TRY(onnx_granularity(op, src, q, err));
+    } else {
+        return qdqi_refuse(err, op->schema->name, "not_affine");
+    }
+    if (q->gran == QDQI_GRAN_AXIS && q->n == 1 && src->dims[q->axis] == 1) q->gran = QDQI_GRAN_TENSOR;
+    return QDQ_OK;
+}
+
+/* ---- questions -------------------------------------------------------------------------------------------------- */
+
+bool qdqi_qparams_is_const_tensor(const qdqi_qparams *q) {
+    return q->gran == QDQI_GRAN_TENSOR && q->scales != NULL && q->zp_value == QDQI_NONE;
+}
+
+int32_t qdqi_qparams_zp0(const qdqi_qparams *q) {
+    return q->zps != NULL ? q->zps[0] : 0;
+}
+
+bool qdqi_qparams_equal(const qdqi_qparams *a, const qdqi_qparams *b) {
+    return qdqi_qparams_is_const_tensor(a) && qdqi_qparams_is_const_tensor(b) && a->stored == b->stored &&
+           memcmp(a->scales, b->scales, sizeof *a->scales) == 0 && qdqi_qparams_zp0(a) == qdqi_qparams_zp0(b);
+}
+
+bool qdqi_qparams_positive(const qdqi_qparams *q) {
+    if (q->scales == NULL) return false;
+    for (int64_t i = 0; i < q->n; i++)
+        if (!(q->scales[i] > 0.0f)) return false;
+    return true;
+}
+
+/* ---- runtime arguments ------------------------------------------------------------------------------------------ */
+
+qdq_status qdqi_qparams_scale_buf(qdqi_lower *lw, const qdqi_qparams *q, qdqi_buf *buf_out, qdq_error *err) {
+    if (q->scales != NULL) return qdqi_lower_const(lw, q->scales, (size_t)q->n * sizeof *q->scales, buf_out, err);
+    const qdqi_lval *lv = qdqi_lower_val(lw, q->scale_value);
+    qdq_tensor_desc want = lv->desc;
+    want.dtype = QDQ_DTYPE_F32;
+    qdqi_set_dense(&want);
+    return qdqi_lower_read_as(lw, q->scale_value, &want, buf_out, err);
+}
+
+qdq_status qdqi_qparams_zp_buf(qdqi_lower *lw, const qdqi_qparams *q, int32_t zp_add, qdqi_buf *buf_out,
+                               qdq_error *err) {
+    if (q->zp_value == QDQI_NONE) {
+        int32_t *values = qdqi_arena_alloc(&lw->arena, (size_t)(q->n < 1 ? 1 : q->n), sizeof *values);
+        if (values == NULL) return QDQI_NO_MEMORY(err);
+        for (int64_t i = 0; i < q->n; i++)
+            values[i] = (q->zps != NULL ? q->zps[i] : 0) + zp_add;
+        return qdqi_lower_const(lw, values, (size_t)q->n * sizeof *values, buf_out, err);
+    }
+    if (zp_add != 0) return qdqi_refuse(err, "zero_point", "runtime_zp_of_flipped_weights");
+    const qdqi_lval *lv = qdqi_lower_val(lw, q->zp_value);
+    qdq_tensor_desc want = lv->desc;
+    want.dtype = QDQ_DTYPE_S32;
+    qdqi_set_dense(&want);
+    return qdqi_lower_read_as(lw, q->zp_value, &want, buf_out, err);
+}

@@ -1,0 +1,281 @@
+/* [dq] [dq] [bias] - MatMul|Gemm - chain - [q]   ->   one oneDNN matmul. */
+#include "base/dtype.h"
+#include "lower/chain.h"
+
+#include <string.h>
+
+typedef struct mm {
+    const qdqi_op *op;
+    bool ta, tb, int8, flip; /* flip: u8 weights seen as s8 */
+    float alpha, beta;
+    uint32_t a, w;          /* values that the primitive reads … */
+    qdq_tensor_desc ad, wd; /* … in these layouts */
+    qdqi_dnnl_md src, weights, bias, dst;
+    qdqi_dnnl_attr attr;
+    qdqi_args args;
+    qdqi_chain chain;
+} mm;
+
+static bool x8(qdq_dtype dtype) {
+    return dtype == QDQ_DTYPE_U8 || dtype == QDQ_DTYPE_S8;
+}
+
+/* Whether both operands can stay integers; the reason when not. */
+static const char *why_not_int8(qdqi_lower *lw, const mm *m) {
+    const qdqi_operand *a = &m->chain.operands[0], *w = &m->chain.operands[1];
+    if (a->dq_op == QDQI_NONE || w->dq_op == QDQI_NONE) return "operand_not_dequantized";
+    if (!x8(a->q.stored) || !x8(w->q.stored)) return "operand_dtype";
+    if (!qdqi_dnnl_int8_exact()) return "isa_without_exact_int8";
+    if (a->q.gran != QDQI_GRAN_TENSOR) return "src_not_per_tensor";
+    if (w->q.gran == QDQI_GRAN_GROUP) return "weights_grouped";
+    const int32_t rank = qdqi_lower_val(lw, w->value)->desc.ndims;
+    const int32_t n_dim = m->tb ? rank - 2 : rank - 1;
+    if (w->q.gran == QDQI_GRAN_AXIS && (rank < 2 || w->q.axis != n_dim)) return "weights_axis_not_n";
+    if (w->q.stored == QDQ_DTYPE_U8 && w->q.zp_value != QDQI_NONE) return "runtime_zp_of_u8_weights";
+    return NULL;
+}
+
+static void swap_last(qdqi_dnnl_md *md) {
+    const int32_t i = md->ndims - 2, j = md->ndims - 1;
+    const int64_t d = md->dims[i], s = md->strides[i];
+    md->dims[i] = md->dims[j];
+    md->strides[i] = md->strides[j];
+    md->dims[j] = d;
+    md->strides[j] = s;
+}
+
+/* numpy.matmul's treatment of vectors: [K] x … is [1, K], … x [K] is [K, 1] */
+static void vector_to_matrix(qdqi_dnnl_md *md, bool row) {
+    const int64_t k = md->dims[0], s = md->strides[0];
+    md->ndims = 2;
+    md->dims[row ? 1 : 0] = k;
+    md->strides[row ? 1 : 0] = s;
+    md->dims[row ? 0 : 1] = 1;
+    md->strides[row ? 0 : 1] = row ? k * s : 1;
+}
+
+/* Leading dims as one: …xMxK [dense] x KxN is a plain 2-D product. */
+static bool can_collapse(const qdqi_lower *lw, const mm *m, const qdq_tensor_desc *a, const qdq_tensor_desc *w,
+                         const qdq_tensor_desc *dst) {
+    (void)lw;
+    return w->ndims == 2 && a->ndims > 2 && !m->ta && qdqi_is_dense(a) && qdqi_is_dense(dst);
+}
+
+static void collapse_md(qdqi_dnnl_md *md) {
+    const int64_t last = md->dims[md->ndims - 1];
+    int64_t rows = 1;
+    for (int32_t i = 0; i + 1 < md->ndims; i++)
+        rows *= md->dims[i];
+    md->ndims = 2;
+    md->dims[0] = rows;
+    md->dims[1] = last;
+    md->strides[0] = last;
+    md->strides[1] = 1;
+}
+
+/* oneDNN wants one of the last two dims contiguous; anything else (a channels-last image) is brought to row-major. */
+static void make_plain(qdq_tensor_desc *desc) {
+    const int32_t n = desc->ndims;
+    if (n >= 2 && desc->strides[n - 1] != 1 && desc->strides[n - 2] != 1) qdqi_set_dense(desc);
+    if (n == 1) qdqi_set_dense(desc);
+}
+
+static qdq_status add_quant_args(qdqi_lower *lw, mm *m, qdq_error *err) {
+    const qdqi_qparams *a = &m->chain.operands[0].q, *w = &m->chain.operands[1].q;
+    const int mask = w->gran == QDQI_GRAN_AXIS ? 1 << (m->weights.ndims - 1) : 0;
+    qdqi_buf buf;
+    m->attr.src = (qdqi_dnnl_quant){.has_scale = true, .scale_dtype = QDQ_DTYPE_F32};
+    QDQI_TRY(qdqi_qparams_scale_buf(lw, a, &buf, err));
+    qdqi_args_add(&m->args, QDQI_DNNL_SCALE_SRC, buf);
+    if (a->has_zp) {
+        m->attr.src.has_zp = true;
+        m->attr.src.zp_dtype = QDQ_DTYPE_S32;
+        QDQI_TRY(qdqi_qparams_zp_buf(lw, a, 0, &buf, err));
+        qdqi_args_add(&m->args, QDQI_DNNL_ZP_SRC, buf);
+    }
+    m->attr.weights = (qdqi_dnnl_quant){.has_scale = true, .scale_dtype = QDQ_DTYPE_F32, .scale_mask = mask};
+    QDQI_TRY(qdqi_qparams_scale_buf(lw, w, &buf, err));
+    qdqi_args_add(&m->args, QDQI_DNNL_SCALE_WEIGHTS, buf);
+    bool zp = w->has_zp;
+    if (m->flip) { /* u8 with every zero point 128 is s8 with none */
+        zp = w->zps == NULL;
+        for (int64_t i = 0; w->zps != NULL && i < w->n; i++)
+            zp = zp || w->zps[i] != 128;
+    }
+    if (zp) {
+        m->attr.weights.has_zp = true;
+        m->attr.weights.zp_dtype = QDQ_DTYPE_S32;
+        m->attr.weights.zp_mask = mask;
+        QDQI_TRY(qdqi_qparams_zp_buf(lw, w, m->flip ? -128 : 0, &buf, err));
+        qdqi_args_add(&m->args, QDQI_DNNL_ZP_WEIGHTS, buf);
+    }
+    return QDQ_OK;
+}
+
+/* The bias port: a row of N values goes into the primitive, anything else is a first post-op. */
+static qdq_status add_bias(qdqi_lower *lw, mm *m, qdqi_posts *posts, qdq_error *err) {
+    if (m->alpha != 1.0f)
+        m->attr.posts[m->attr.n_posts++] =
+            (qdqi_dnnl_post){.alg = QDQI_DNNL_ELT_LINEAR, .alpha = m->alpha, .beta = 0.0f};
+    if (m->chain.n_operands < 3 || m->chain.operands[2].value == QDQI_NONE) return QDQ_OK;
+    const qdqi_operand *bias = &m->chain.operands[2];
+    QDQI_TRY(qdqi_operand_as_float(lw, bias, err));
+    const qdqi_lval *lv = qdqi_lower_val(lw, bias->value);
+    const int64_t n = m->dst.dims[m->dst.ndims - 1];
+    const bool row = qdqi_n_elems(&lv->desc) == n && lv->desc.ndims != 0 && lv->desc.dims[lv->desc.ndims - 1] == n;
+    qdqi_buf buf;
+    if (m->beta != 1.0f) return qdqi_refuse(err, "matmul", "gemm_beta");
+    if (row && m->alpha == 1.0f) {
+        m->bias = (qdqi_dnnl_md){.ndims = m->dst.ndims, .dtype = lv->desc.dtype};
+        for (int32_t i = 0; i < m->dst.ndims; i++)
+            m->bias.dims[i] = i + 1 == m->dst.ndims ? n : 1;
+        qdqi_dense_strides(m->bias.ndims, m->bias.dims, m->bias.strides);
+        qdq_tensor_desc dense = lv->desc;
+        qdqi_set_dense(&dense);
+        QDQI_TRY(qdqi_lower_read_as(lw, bias->value, &dense, &buf, err));
+        qdqi_args_add(&m->args, QDQI_DNNL_BIAS, buf);
+        return QDQ_OK;
+    }
+    if (posts->full != posts->dst) return qdqi_refuse(err, "matmul", "bias_shape");
+    qdqi_dnnl_post post = {.alg = QDQI_DNNL_BIN_ADD};
+    qdq_tensor_desc want = lv->desc;
+    qdqi_set_dense(&want);
+    qdqi_md_of(&want, &post.operand);
+    qdqi_md_unsqueeze_front(&post.operand, m->dst.ndims);
+    QDQI_TRY(qdqi_lower_read_as(lw, bias->value, &want, &buf, err));
+    qdqi_args_add(&m->args, (qdqi_dnnl_arg)(QDQI_DNNL_POST_OP + (int)m->attr.n_posts), buf);
+    m->attr.posts[m->attr.n_posts++] = post;
+    return QDQ_OK;
+}
+
+static qdq_status add_weights(qdqi_lower *lw, mm *m, const qdqi_dnnl_prim *prim, const qdqi_dnnl_md *plain,
+                              qdq_error *err) {
+    const qdqi_lval *lv = qdqi_lower_val(lw, m->w);
+    qdqi_buf buf;
+    if (lv->data != NULL) {
+        size_t bytes;
+        QDQI_TRY(qdq_tensor_desc_size_bytes(&lv->desc, &bytes, err));
+        QDQI_TRY(qdqi_lower_pack(lw, prim, QDQI_DNNL_WEIGHTS, plain, lv->data, bytes, m->flip, &buf, err));
+    } else {
+        QDQI_TRY(qdqi_lower_read_as(lw, m->w, &m->wd, &buf, err));
+        if (m->flip) {
+            size_t bytes;
+            qdqi_buf flipped;
+            QDQI_TRY(qdq_tensor_desc_size_bytes(&m->wd, &bytes, err));
+            QDQI_TRY(qdqi_plan_temp(lw->plan, bytes, &flipped, err));
+            QDQI_TRY(qdqi_lower_flip_sign(lw, buf, flipped, bytes, err));
+            buf = flipped;
+        }
+    }
+    qdqi_args_add(&m->args, QDQI_DNNL_WEIGHTS, buf);
+    return QDQ_OK;
+}
+
+qdq_status qdqi_recipe_matmul(qdqi_lower *lw, const qdqi_part *part, qdq_error *err) {
+    mm *m = qdqi_arena_alloc(&lw->arena, 1, sizeof *m);
+    if (m == NULL) return QDQI_NO_MEMORY(err);
+    QDQI_TRY(qdqi_chain_build(lw, part, &m->chain, err));
+    m->op = &lw->graph->ops[part->root];
+    const bool gemm = m->op->kind == QDQI_OP_GEMM;
+    m->ta = qdqi_op_bool(m->op, gemm ? QDQI_A_TRANSA : QDQI_A_TRANSPOSE_A);
+    m->tb = qdqi_op_bool(m->op, gemm ? QDQI_A_TRANSB : QDQI_A_TRANSPOSE_B);
+    m->alpha = gemm ? qdqi_op_f32(m->op, QDQI_A_ALPHA) : 1.0f;
+    m->beta = gemm ? qdqi_op_f32(m->op, QDQI_A_BETA) : 1.0f;
+    const char *why = why_not_int8(lw, m);
+    m->int8 = why == NULL;
+    const qdqi_operand *a = &m->chain.operands[0], *w = &m->chain.operands[1];
+    if (!m->int8) {
+        if (a->dq_op != QDQI_NONE || w->dq_op != QDQI_NONE) (void)qdqi_refuse(NULL, "matmul int8", why);
+        QDQI_TRY(qdqi_operand_as_float(lw, a, err));
+        QDQI_TRY(qdqi_operand_as_float(lw, w, err));
+    }
+    m->a = m->int8 ? a->q_value : a->value;
+    m->w = m->int8 ? w->q_value : w->value;
+    m->flip = m->int8 && w->q.stored == QDQ_DTYPE_U8;
+    m->ad = qdqi_lower_val(lw, m->a)->desc;
+    m->wd = qdqi_lower_val(lw, m->w)->desc;
+    make_plain(&m->ad);
+    if (qdqi_lower_val(lw, m->w)->data == NULL) make_plain(&m->wd);
+    const qdq_tensor_desc *ad = &m->ad, *wd = &m->wd;
+    if (ad->ndims == 0 || wd->ndims == 0) return qdqi_refuse(err, "matmul", "scalar_operand");
+    const bool vectors = ad->ndims == 1 || wd->ndims == 1;
+    const bool plain = m->chain.n_links == 0 && m->chain.q_op == QDQI_NONE && m->chain.n_operands < 3;
+    if (vectors && !plain) return qdqi_refuse(err, "matmul", "vector_operand_with_post_ops");
+    if (m->flip && qdqi_lower_val(lw, m->w)->data == NULL && !qdqi_is_packed(wd))
+        return qdqi_refuse(err, "matmul", "weights_with_gaps");
+
+    /* the value that the primitive writes: all of the chain if it fits */
+    qdq_tensor_desc layout;
+    qdqi_lower_out_layout(lw, m->chain.out_value, &layout);
+    qdqi_md_of(ad, &m->src);
+    qdqi_md_of(wd, &m->weights);
+    if (ad->ndims == 1) vector_to_matrix(&m->src, true);
+    if (wd->ndims == 1) vector_to_matrix(&m->weights, false);
+    if (m->ta && ad->ndims > 1) swap_last(&m->src);
+    if (m->tb && wd->ndims > 1) swap_last(&m->weights);
+    if (m->flip) m->weights.dtype = QDQ_DTYPE_S8;
+    qdq_tensor_desc flat = layout;
+    const bool collapsed = !vectors && can_collapse(lw, m, ad, wd, &layout);
+    if (collapsed) {
+        collapse_md(&m->src);
+        qdqi_md_of(&layout, &m->dst);
+        collapse_md(&m->dst);
+        flat.ndims = 2;
+        memcpy(flat.dims, m->dst.dims, sizeof flat.dims);
+        memcpy(flat.strides, m->dst.strides, sizeof flat.strides);
+    } else {
+        const int32_t rank = m->src.ndims > m->weights.ndims ? m->src.ndims : m->weights.ndims;
+        qdqi_md_unsqueeze_front(&m->src, rank);
+        qdqi_md_unsqueeze_front(&m->weights, rank);
+        qdqi_md_of(&layout, &m->dst);
+        if (vectors) { /* dense by construction */
+            m->dst.ndims = rank;
+            for (int32_t i = 0; i + 2 < rank; i++)
+                m->dst.dims[i] = m->src.dims[i] != 1 ? m->src.dims[i] : m->weights.dims[i];
+            m->dst.dims[rank - 2] = m->src.dims[rank - 2];
+            m->dst.dims[rank - 1] = m->weights.dims[rank - 1];
+            if (!qdqi_is_dense(&layout)) return qdqi_refuse(err, "matmul", "vector_operand_strided_dst");
+            qdqi_dense_strides(rank, m->dst.dims, m->dst.strides);
+        }
+    }
+    if (m->int8) QDQI_TRY(add_quant_args(lw, m, err));
+    qdqi_posts posts = {.attr = &m->attr, .args = &m->args, .full = &layout, .dst = collapsed ? &flat : &layout};
+    QDQI_TRY(add_bias(lw, m, &posts, err));
+    uint32_t n_done;
+    QDQI_TRY(qdqi_posts_links(lw, &posts, &m->chain, &n_done, err));
+    bool all = n_done == m->chain.n_links;
+    if (all && m->chain.q_op != QDQI_NONE) {
+        const qdq_status st = qdqi_posts_quantize(lw, &posts, &m->chain.q, true, err);
+        if (st != QDQ_OK && st != QDQ_E_UNSUPPORTED) return st;
+        all = st == QDQ_OK;
+    }
+    const uint32_t out = all ? m->chain.out_value : qdqi_chain_value_after(lw, &m->chain, n_done);
+    if (out != m->chain.out_value) {
+        qdq_tensor_desc own;
+        qdqi_lower_out_layout(lw, out, &own);
+        if (!qdqi_same_strides(&own, &layout)) return qdqi_refuse(err, "matmul", "layout_of_partial_result");
+    }
+    m->dst.dtype = qdqi_lower_val(lw, out)->desc.dtype;
+
+    const qdqi_dnnl_md plain_weights = m->weights;
+    m->weights.any = qdqi_lower_val(lw, m->w)->data != NULL;
+    qdqi_dnnl_prim *prim;
+    QDQI_TRY(qdqi_dnnl_matmul(&m->src, &m->weights, &m->bias, &m->dst, &m->attr, &prim, err));
+    qdqi_buf buf;
+    qdq_status st =
+        m->int8 && qdqi_dnnl_prim_is_ref(prim) ? qdqi_refuse(err, "matmul", "onednn_has_only_a_reference") : QDQ_OK;
+    if (st == QDQ_OK) st = add_weights(lw, m, prim, &plain_weights, err);
+    if (st == QDQ_OK) st = qdqi_lower_read_as(lw, m->a, &m->ad, &buf, err);
+    if (st == QDQ_OK) {
+        qdqi_args_add(&m->args, QDQI_DNNL_SRC, buf);
+        st = qdqi_lower_write(lw, out, &layout, &buf, err);
+    }
+    if (st != QDQ_OK) {
+        qdqi_dnnl_prim_destroy(prim);
+        return st;
+    }
+    qdqi_args_add(&m->args, QDQI_DNNL_DST, buf);
+    QDQI_TRY(qdqi_lower_prim(lw, prim, &m->args, err));
+    QDQI_TRY(qdqi_lower_written(lw, out, err));
+    return qdqi_lower_rest(lw, part, out, err);
+}

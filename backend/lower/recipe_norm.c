@@ -1,0 +1,158 @@
+/* [dq] - SoftMax|LogSoftmax|LayerNorm|BatchNormInference|Reduce* - chain - [q]   ->   one oneDNN primitive on floats. */
+#include "base/dtype.h"
+#include "lower/single.h"
+
+#include <string.h>
+
+typedef struct norm {
+    const qdqi_op *op;
+    qdq_tensor_desc src, layout, kept; /* kept: dst dims with the reduced ones as 1 */
+    qdqi_dnnl_md src_md, dst_md;
+    int32_t perm[QDQ_MAX_NDIMS];
+    qdqi_dnnl_attr attr;
+    qdqi_args args;
+    qdqi_chain chain;
+} norm;
+
+/* A per-channel vector as f32 content for the primitive. */
+static qdq_status vector_arg(qdqi_lower *lw, norm *m, uint32_t port, qdqi_dnnl_arg arg, qdq_error *err) {
+    const qdqi_operand *v = &m->chain.operands[port];
+    QDQI_TRY(qdqi_operand_as_float(lw, v, err));
+    qdq_tensor_desc want = qdqi_lower_val(lw, v->value)->desc;
+    want.dtype = QDQ_DTYPE_F32;
+    qdqi_set_dense(&want);
+    qdqi_buf buf;
+    QDQI_TRY(qdqi_lower_read_as(lw, v->value, &want, &buf, err));
+    qdqi_args_add(&m->args, arg, buf);
+    return QDQ_OK;
+}
+
+static qdq_status reduced(qdqi_lower *lw, norm *m, const int64_t *axes, int64_t n, qdq_error *err) {
+    (void)lw;
+    m->kept = m->src;
+    for (int64_t i = 0; i < n; i++) {
+        int32_t d;
+        if (!qdqi_norm_axis(axes[i], m->src.ndims, &d)) return qdqi_refuse(err, "reduce", "axis");
+        m->kept.dims[d] = 1;
+    }
+    qdqi_set_dense(&m->kept);
+    qdqi_md_of(&m->kept, &m->dst_md);
+    return QDQ_OK;
+}
+
+static qdq_status reduce_axes(qdqi_lower *lw, norm *m, qdq_error *err) {
+    uint32_t n;
+    const int64_t *axes = qdqi_op_s64s(m->op, QDQI_A_AXES, &n);
+    if (m->op->n_in < 2 || m->op->in[1] == QDQI_NONE) return reduced(lw, m, axes, n, err);
+    const qdqi_lval *lv = qdqi_lower_val(lw, m->op->in[1]);
+    if (lv->data == NULL || !qdqi_is_dense(&lv->desc)) return qdqi_refuse(err, "reduce", "runtime_axes");
+    int64_t values[QDQ_MAX_NDIMS];
+    const int64_t k = qdqi_n_elems(&lv->desc);
+    if (k > QDQ_MAX_NDIMS) return qdqi_refuse(err, "reduce", "axis");
+    for (int64_t i = 0; i < k; i++)
+        values[i] = qdqi_load_i64(lv->data, lv->desc.dtype, i);
+    return reduced(lw, m, values, k, err);
+}
+
+static qdq_status create(qdqi_lower *lw, norm *m, qdqi_dnnl_prim **prim, qdq_error *err) {
+    int32_t axis;
+    const qdqi_op *op = m->op;
+    switch ((int)op->kind) {
+    case QDQI_OP_SOFTMAX:
+    case QDQI_OP_LOGSOFTMAX:
+        if (op->kind == QDQI_OP_SOFTMAX && !qdqi_op_str_is(op, QDQI_A_MODE, "none"))
+            return qdqi_refuse(err, "softmax", "mode");
+        if (!qdqi_norm_axis(qdqi_op_s64(op, QDQI_A_AXIS), m->src.ndims, &axis))
+            return qdqi_refuse(err, "softmax", "axis");
+        return qdqi_dnnl_softmax(op->kind == QDQI_OP_SOFTMAX ? QDQI_DNNL_SOFTMAX : QDQI_DNNL_LOGSOFTMAX, axis,
+                                 &m->src_md, &m->dst_md, &m->attr, prim, err);
+    case QDQI_OP_LAYERNORM: {
+        const bool affine = qdqi_op_bool(op, QDQI_A_USE_AFFINE);
+        if (!qdqi_norm_axis(qdqi_op_s64(op, QDQI_A_BEGIN_NORM_AXIS), m->src.ndims, &axis) || axis != m->src.ndims - 1)
+            return qdqi_refuse(err, "layernorm", "not_the_last_axis");
+        if (op->n_out != 1) return qdqi_refuse(err, "layernorm", "statistics");
+        if (affine && op->n_in != 3) return qdqi_refuse(err, "layernorm", "one_of_gamma_and_beta");
+        if (affine) {
+            QDQI_TRY(vector_arg(lw, m, 1, QDQI_DNNL_NORM_SCALE, err));
+            QDQI_TRY(vector_arg(lw, m, 2, QDQI_DNNL_NORM_SHIFT, err));
+        }
+        return qdqi_dnnl_layernorm(qdqi_op_f32(op, QDQI_A_EPSILON), affine, &m->src_md, &m->dst_md, &m->attr, prim,
+                                   err);
+    }
+    default: break;
+    }
+    static const struct {
+        qdqi_kind kind;
+        qdqi_dnnl_alg alg;
+    } rows[] = {{QDQI_OP_REDUCESUM, QDQI_DNNL_RED_SUM},  {QDQI_OP_REDUCEMEAN, QDQI_DNNL_RED_MEAN},
+                {QDQI_OP_REDUCEMAX, QDQI_DNNL_RED_MAX},  {QDQI_OP_REDUCEMIN, QDQI_DNNL_RED_MIN},
+                {QDQI_OP_REDUCEPROD, QDQI_DNNL_RED_MUL}, {QDQI_OP_REDUCEL1, QDQI_DNNL_RED_L1},
+                {QDQI_OP_REDUCEL2, QDQI_DNNL_RED_L2}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].kind == op->kind)
+            return qdqi_dnnl_reduction(rows[i].alg, &m->src_md, &m->dst_md, &m->attr, prim, err);
+    return qdqi_refuse(err, "norm", "no_primitive");
+}
+
+static qdq_status batchnorm(qdqi_lower *lw, norm *m, qdqi_dnnl_prim **prim, qdq_error *err) {
+    static const qdqi_dnnl_arg args[] = {QDQI_DNNL_NORM_SCALE, QDQI_DNNL_NORM_SHIFT, QDQI_DNNL_NORM_MEAN,
+                                         QDQI_DNNL_NORM_VARIANCE};
+    const int32_t nd = m->src.ndims;
+    const bool nxc = qdqi_op_str_is(m->op, QDQI_A_DATA_FORMAT, "NXC");
+    if (nd < 2) return qdqi_refuse(err, "batchnorm", "rank");
+    m->perm[0] = 0;
+    m->perm[1] = nxc ? nd - 1 : 1;
+    for (int32_t i = 2; i < nd; i++)
+        m->perm[i] = nxc ? i - 1 : i;
+    qdqi_set_channels_last_by(&m->src, m->perm);
+    qdqi_set_channels_last_by(&m->layout, m->perm);
+    qdqi_md_permuted(&m->src, m->perm, &m->src_md);
+    qdqi_md_permuted(&m->layout, m->perm, &m->dst_md);
+    for (uint32_t i = 0; i < 4; i++)
+        QDQI_TRY(vector_arg(lw, m, i + 1, args[i], err));
+    return qdqi_dnnl_batchnorm(qdqi_op_f32(m->op, QDQI_A_EPSILON), false, &m->src_md, &m->dst_md, &m->attr, prim, err);
+}
+
+qdq_status qdqi_recipe_norm(qdqi_lower *lw, const qdqi_part *part, qdq_error *err) {
+    norm *m = qdqi_arena_alloc(&lw->arena, 1, sizeof *m);
+    if (m == NULL) return QDQI_NO_MEMORY(err);
+    m->op = &lw->graph->ops[part->root];
+    if (m->op->n_in > QDQI_CHAIN_OPERANDS && m->op->kind != QDQI_OP_BATCHNORMINFERENCE)
+        return qdqi_refuse(err, "norm", "operands");
+    QDQI_TRY(qdqi_chain_build(lw, part, &m->chain, err));
+    const qdqi_operand *a = &m->chain.operands[0];
+    QDQI_TRY(qdqi_operand_as_float(lw, a, err));
+    const bool bn = m->op->kind == QDQI_OP_BATCHNORMINFERENCE;
+    const bool reduce = (m->op->schema->flags & QDQI_F_REDUCE) != 0;
+    m->src = qdqi_lower_val(lw, a->value)->desc;
+    if (!qdqi_dtype_is_float(m->src.dtype) || (m->src.dtype != QDQ_DTYPE_F32 && !qdqi_dnnl_has_dtype(m->src.dtype)))
+        return qdqi_refuse(err, "norm", "dtype");
+    if (m->src.ndims == 0 || m->src.ndims > 6) return qdqi_refuse(err, "norm", "rank");
+    if (!qdqi_is_packed(&m->src) || m->op->kind == QDQI_OP_LAYERNORM) qdqi_set_dense(&m->src);
+    const uint32_t root_out = m->op->out[0];
+    m->layout = qdqi_lower_val(lw, root_out)->desc;
+    if (reduce)
+        qdqi_set_dense(&m->layout);
+    else
+        memcpy(m->layout.strides, m->src.strides, sizeof m->layout.strides);
+    m->layout.layout = QDQ_LAYOUT_STRIDED;
+    qdqi_md_of(&m->src, &m->src_md);
+    qdqi_md_of(&m->layout, &m->dst_md);
+    if (reduce) QDQI_TRY(reduce_axes(lw, m, err));
+    m->dst_md.dtype = m->layout.dtype;
+    uint32_t n_done = 0;
+    qdqi_posts posts = {.attr = &m->attr, .args = &m->args, .full = &m->layout, .dst = &m->layout};
+    if (!reduce && !bn) QDQI_TRY(qdqi_posts_links(lw, &posts, &m->chain, &n_done, err));
+    bool all = !reduce && !bn && n_done == m->chain.n_links;
+    if (all && m->chain.q_op != QDQI_NONE) {
+        const qdq_status st = qdqi_posts_quantize(lw, &posts, &m->chain.q, false, err);
+        if (st != QDQ_OK && st != QDQ_E_UNSUPPORTED) return st;
+        all = st == QDQ_OK;
+    }
+    const uint32_t out = all ? m->chain.out_value : qdqi_chain_value_after(lw, &m->chain, n_done);
+    m->dst_md.dtype = qdqi_lower_val(lw, out)->desc.dtype;
+    qdqi_dnnl_prim *prim;
+    QDQI_TRY(bn ? batchnorm(lw, m, &prim, err) : create(lw, m, &prim, err));
+    QDQI_TRY(qdqi_finish_unary_prim(lw, prim, &m->args, a->value, &m->src, out, &m->layout, err));
+    return qdqi_lower_rest(lw, part, out, err);
+}

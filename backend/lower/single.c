@@ -1,0 +1,131 @@
+/* One op on its own: its candidates in order. oneDNN where it has the primitive, plain data movement, then the reference, which
+ * closes every list. */
+#include "lower/single.h"
+
+#include "base/dtype.h"
+#include "base/log.h"
+
+#include <string.h>
+
+typedef qdq_status (*candidate)(qdqi_lower *lw, const qdqi_op *op, qdq_error *err);
+
+static bool dnnl_float(qdq_dtype dtype) {
+    return dtype == QDQ_DTYPE_F32 ||
+           ((dtype == QDQ_DTYPE_BF16 || dtype == QDQ_DTYPE_F16) && qdqi_dnnl_has_dtype(dtype));
+}
+
+static const qdq_tensor_desc *in_desc(qdqi_lower *lw, const qdqi_op *op, uint32_t i) {
+    return &qdqi_lower_val(lw, op->in[i])->desc;
+}
+
+qdq_status qdqi_finish_unary_prim(qdqi_lower *lw, qdqi_dnnl_prim *prim, qdqi_args *args, uint32_t src,
+                                  const qdq_tensor_desc *src_layout, uint32_t dst, const qdq_tensor_desc *dst_layout,
+                                  qdq_error *err) {
+    qdqi_buf buf;
+    qdq_status st = QDQ_OK;
+    if (src != QDQI_NONE) {
+        st = qdqi_lower_read_as(lw, src, src_layout, &buf, err);
+        if (st == QDQ_OK) qdqi_args_add(args, QDQI_DNNL_SRC, buf);
+    }
+    if (st == QDQ_OK) st = qdqi_lower_write(lw, dst, dst_layout, &buf, err);
+    if (st != QDQ_OK) {
+        qdqi_dnnl_prim_destroy(prim);
+        return st;
+    }
+    qdqi_args_add(args, QDQI_DNNL_DST, buf);
+    QDQI_TRY(qdqi_lower_prim(lw, prim, args, err));
+    return qdqi_lower_written(lw, dst, err);
+}
+
+/* src in its own layout when that has no gaps, else dense; dst alike */
+static void follow_layout(qdqi_lower *lw, uint32_t src, uint32_t dst, qdq_tensor_desc *src_layout,
+                          qdq_tensor_desc *dst_layout) {
+    *src_layout = qdqi_lower_val(lw, src)->desc;
+    if (!qdqi_is_packed(src_layout)) qdqi_set_dense(src_layout);
+    *dst_layout = qdqi_lower_val(lw, dst)->desc;
+    dst_layout->layout = QDQ_LAYOUT_STRIDED;
+    memcpy(dst_layout->strides, src_layout->strides, sizeof dst_layout->strides);
+}
+
+static qdq_status as_part(qdqi_lower *lw, const qdqi_op *op, qdqi_recipe_fn recipe, qdq_error *err) {
+    const uint32_t index = (uint32_t)(op - lw->graph->ops);
+    const qdqi_part part = {.id = lw->part, .pattern = "single", .root = index, .n_ops = 1, .ops = &index};
+    return recipe(lw, &part, err);
+}
+
+static qdq_status one_matmul(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) {
+    return as_part(lw, op, qdqi_recipe_matmul, err);
+}
+static qdq_status one_conv(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) {
+    return as_part(lw, op, qdqi_recipe_conv, err);
+}
+static qdq_status one_pool(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) {
+    return as_part(lw, op, qdqi_recipe_pool, err);
+}
+static qdq_status one_norm(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) {
+    return as_part(lw, op, qdqi_recipe_norm, err);
+}
+static qdq_status one_eltwise(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) {
+    return as_part(lw, op, qdqi_recipe_eltwise, err);
+}
+
+static qdq_status one_move(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) {
+    return qdqi_lower_move(lw, op, op->in, op->out, err);
+}
+
+/* Reorder and TypeCast: element conversion. */
+static qdq_status one_cast(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) {
+    const qdq_tensor_desc *src = in_desc(lw, op, 0);
+    const qdq_dtype to = qdqi_lower_val(lw, op->out[0])->desc.dtype;
+    if (!dnnl_float(src->dtype) || !dnnl_float(to)) return qdqi_refuse(err, "cast", "dtype");
+    qdq_tensor_desc src_layout, dst_layout;
+    qdqi_buf from, into;
+    follow_layout(lw, op->in[0], op->out[0], &src_layout, &dst_layout);
+    QDQI_TRY(qdqi_lower_read_as(lw, op->in[0], &src_layout, &from, err));
+    QDQI_TRY(qdqi_lower_write(lw, op->out[0], &dst_layout, &into, err));
+    QDQI_TRY(qdqi_lower_convert(lw, from, &src_layout, into, &dst_layout, err));
+    return qdqi_lower_written(lw, op->out[0], err);
+}
+
+/* Multiply and friends whose first operand is the smaller one are swapped by the recipe; this row picks it. */
+static candidate candidate_for(const qdqi_op *op) {
+    if ((op->schema->flags & (QDQI_F_QUANTIZE | QDQI_F_DEQUANTIZE)) != 0) return qdqi_lower_quant;
+    if ((op->schema->flags & (QDQI_F_UNARY | QDQI_F_BINARY)) != 0) return one_eltwise;
+    switch ((int)op->kind) {
+    case QDQI_OP_MATMUL:
+    case QDQI_OP_GEMM: return one_matmul;
+    case QDQI_OP_CONVOLUTION:
+    case QDQI_OP_CONVTRANSPOSE: return one_conv;
+    case QDQI_OP_AVGPOOL:
+    case QDQI_OP_MAXPOOL:
+    case QDQI_OP_GLOBALAVERAGEPOOL:
+    case QDQI_OP_GLOBALMAXPOOL: return one_pool;
+    case QDQI_OP_SOFTMAX:
+    case QDQI_OP_LOGSOFTMAX:
+    case QDQI_OP_LAYERNORM:
+    case QDQI_OP_BATCHNORMINFERENCE: return one_norm;
+    case QDQI_OP_BIASADD: return one_eltwise;
+    case QDQI_OP_TYPECAST:
+    case QDQI_OP_CAST: return one_cast;
+    default: break;
+    }
+    if ((op->schema->flags & QDQI_F_REDUCE) != 0) return one_norm;
+    if ((op->schema->flags & (QDQI_F_MOVE | QDQI_F_SHAPE_ONLY)) != 0) return one_move;
+    return NULL;
+}
+
+qdq_status qdqi_lower_single(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) {
+    const candidate first = candidate_for(op);
+    if (first != NULL) {
+        const qdqi_lower_point here = qdqi_lower_here(lw);
+        qdq_error why = {0};
+        const qdq_status st = first(lw, op, &why);
+        if (st == QDQ_OK) return QDQ_OK;
+        if (st != QDQ_E_UNSUPPORTED) {
+            if (err != NULL) *err = why;
+            return st;
+        }
+        qdqi_lower_undo(lw, here);
+    }
+    return qdqi_lower_reference(lw, (uint32_t)(op - lw->graph->ops), err);
+}

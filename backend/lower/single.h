@@ -1,0 +1,37 @@
+/* Lowering of single ops: private to lower/. */
+#ifndef QDQI_SINGLE_H
+#define QDQI_SINGLE_H
+
+#include "lower/chain.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The first candidate for `op`, then the reference. */
+qdq_status qdqi_lower_single(qdqi_lower *lw, const qdqi_op *op, qdq_error *err);
+/* Quantize/Dequantize-like ops on the native kernels (bit-exact to their spec). */
+qdq_status qdqi_lower_quant(qdqi_lower *lw, const qdqi_op *op, qdq_error *err);
+
+/* dq - elementwise or movement - q on the native kernels. */
+qdq_status qdqi_recipe_glue(qdqi_lower *lw, const qdqi_part *part, qdq_error *err);
+/* Strides of N, C, spatial… memory order N, spatial…, C for a tensor whose dim perm[i] is the i-th of N, C, spatial…. */
+void qdqi_set_channels_last_by(qdq_tensor_desc *desc, const int32_t *perm);
+
+/* Read src, claim dst, append. Owns `prim`, on failure too. */
+qdq_status qdqi_finish_unary_prim(qdqi_lower *lw, qdqi_dnnl_prim *prim, qdqi_args *args, uint32_t src,
+                                  const qdq_tensor_desc *src_layout, uint32_t dst, const qdq_tensor_desc *dst_layout,
+                                  qdq_error *err);
+
+/* A point to come back to when a candidate refuses half-way. */
+typedef struct qdqi_lower_point {
+    qdqi_plan_mark plan;
+    uint32_t n_journal;
+} qdqi_lower_point;
+qdqi_lower_point qdqi_lower_here(const qdqi_lower *lw);
+void qdqi_lower_undo(qdqi_lower *lw, qdqi_lower_point point);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
