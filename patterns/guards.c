@@ -1,0 +1,78 @@
+#include "patterns/guards.h"
+
+static const char *const words[] = {
+#define QDQI_WHY_ROW(id, word, text) [QDQI_WHY_##id] = word,
+    QDQI_WHY_MAP(QDQI_WHY_ROW)
+#undef QDQI_WHY_ROW
+};
+static const char *const texts[] = {
+#define QDQI_WHY_ROW(id, word, text) [QDQI_WHY_##id] = text,
+    QDQI_WHY_MAP(QDQI_WHY_ROW)
+#undef QDQI_WHY_ROW
+};
+enum { N_WORDS = sizeof(words) / sizeof(words[0]) };
+
+const char *qdqi_why_word(qdqi_why why) {
+    return (size_t)why < N_WORDS ? words[why] : "unknown";
+}
+
+const char *qdqi_why_text(qdqi_why why) {
+    return (size_t)why < N_WORDS ? texts[why] : "unknown";
+}
+
+static const qdq_tensor_desc *src_desc(const qdq_graph *graph, const qdqi_op *op) {
+    if (op->n_in == 0 || op->in[0] == QDQI_NONE) return NULL;
+    return &graph->values[op->in[0]].desc;
+}
+
+static bool is_8bit(qdq_dtype dtype) {
+    return dtype == QDQ_DTYPE_S8 || dtype == QDQ_DTYPE_U8 || dtype == QDQ_DTYPE_F8_E5M2 || dtype == QDQ_DTYPE_F8_E4M3;
+}
+
+static bool float_dst(const qdq_graph *graph, const qdqi_op *op, uint32_t value) {
+    (void)value;
+    if (op->n_out == 0) return false;
+    const qdq_dtype dtype = graph->values[op->out[0]].desc.dtype;
+    return dtype == QDQ_DTYPE_F32 || dtype == QDQ_DTYPE_BF16 || dtype == QDQ_DTYPE_F16;
+}
+
+static bool int_src(const qdq_graph *graph, const qdqi_op *op, uint32_t value) {
+    (void)value;
+    const qdq_tensor_desc *src = src_desc(graph, op);
+    return src && is_8bit(src->dtype);
+}
+
+static bool int_weights(const qdq_graph *graph, const qdqi_op *op, uint32_t value) {
+    (void)value;
+    const qdq_tensor_desc *src = src_desc(graph, op);
+    return src && (is_8bit(src->dtype) || src->dtype == QDQ_DTYPE_S4 || src->dtype == QDQ_DTYPE_U4);
+}
+
+static bool same_shape(const qdq_graph *graph, const qdqi_op *op, uint32_t value) {
+    const qdq_tensor_desc *src = &graph->values[value].desc;
+    const qdq_tensor_desc *dst = &graph->values[op->out[0]].desc;
+    if (src->ndims == QDQ_NDIMS_UNKNOWN || dst->ndims == QDQ_NDIMS_UNKNOWN) return true;
+    if (src->ndims != dst->ndims) return false;
+    for (int32_t d = 0; d < src->ndims; d++) {
+        if (src->dims[d] == QDQ_DIM_UNKNOWN || dst->dims[d] == QDQ_DIM_UNKNOWN) continue;
+        if (src->dims[d] != dst->dims[d]) return false;
+    }
+    return true;
+}
+
+static bool const_src(const qdq_graph *graph, const qdqi_op *op, uint32_t value) {
+    (void)value;
+    if (op->n_in == 0 || op->in[0] == QDQI_NONE) return false;
+    const qdqi_value *src = &graph->values[op->in[0]];
+    return src->data || src->desc.property == QDQ_PROPERTY_CONSTANT;
+}
+
+static bool nearest(const qdq_graph *graph, const qdqi_op *op, uint32_t value) {
+    (void)graph, (void)value;
+    const qdqi_attr *mode = qdqi_op_attr_or_null(op, QDQI_A_MODE);
+    return !mode || qdqi_op_str_is(op, QDQI_A_MODE, "nearest");
+}
+
+#define QDQI_GUARD_ROW(guard, reason, text) const qdqi_guard qdqi_guard_##guard = {#guard, QDQI_WHY_##reason, guard};
+QDQI_GUARD_MAP(QDQI_GUARD_ROW)
+#undef QDQI_GUARD_ROW

@@ -1,0 +1,18 @@
+#include "patterns/pattern_dsl.h"
+
+static const qdqi_pattern table[] = {
+    {
+        .name = "x8_move",
+        .recipe = qdqi_recipe_move,
+        .picture = "   dq - move {1,8} - q      move: reshape transpose slice gather pad expand resize(nearest) …\n",
+        NODES({ANY(dq), IN(OUT), GUARDS(G(int_src))}, {ANY(move), ANCHOR, IN(0), GUARDS(G(float_dst), G(nearest))},
+              {ANY(move), REP(0, 7), IN(1), GUARDS(G(float_dst), G(nearest))}, {ANY(q), IN(2)}),
+    },
+    {
+        .name = "x8_requantize",
+        .recipe = qdqi_recipe_move,
+        .picture = "   dq - q\n",
+        NODES({ANY(dq), IN(OUT), GUARDS(G(int_src))}, {ANY(q), ANCHOR, IN(0)}),
+    },
+};
+QDQI_PATTERN_FAMILY(move, table);

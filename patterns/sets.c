@@ -1,0 +1,53 @@
+#include "patterns/sets.h"
+
+static bool has_flag(const qdqi_op *op, uint32_t flag) {
+    return (op->schema->flags & flag) != 0;
+}
+
+static bool set_dq(const qdqi_op *op) {
+    return has_flag(op, QDQI_F_DEQUANTIZE);
+}
+
+static bool set_q(const qdqi_op *op) {
+    return has_flag(op, QDQI_F_QUANTIZE) && op->n_out == 1;
+}
+
+static bool set_matmul(const qdqi_op *op) {
+    return op->kind == QDQI_OP_MATMUL || op->kind == QDQI_OP_GEMM;
+}
+
+static bool set_conv(const qdqi_op *op) {
+    return op->kind == QDQI_OP_CONVOLUTION || op->kind == QDQI_OP_CONVTRANSPOSE;
+}
+
+static bool set_pool(const qdqi_op *op) {
+    return op->kind == QDQI_OP_AVGPOOL || op->kind == QDQI_OP_MAXPOOL || op->kind == QDQI_OP_GLOBALAVERAGEPOOL ||
+           op->kind == QDQI_OP_GLOBALMAXPOOL;
+}
+
+static bool set_norm(const qdqi_op *op) {
+    return op->kind == QDQI_OP_SOFTMAX || op->kind == QDQI_OP_LOGSOFTMAX || op->kind == QDQI_OP_LAYERNORM ||
+           op->kind == QDQI_OP_GROUPNORM || op->kind == QDQI_OP_RMSNORM || op->kind == QDQI_OP_BATCHNORMINFERENCE ||
+           op->kind == QDQI_OP_INSTANCENORMALIZATION || has_flag(op, QDQI_F_REDUCE);
+}
+
+static bool set_move(const qdqi_op *op) {
+    if (op->kind == QDQI_OP_INTERPOLATE || op->kind == QDQI_OP_RESIZE) return true;
+    return has_flag(op, QDQI_F_MOVE) && op->kind != QDQI_OP_CONCAT;
+}
+
+static bool set_relayout(const qdqi_op *op) {
+    return has_flag(op, QDQI_F_SHAPE_ONLY) || op->kind == QDQI_OP_STATICTRANSPOSE;
+}
+
+static bool set_eltwise(const qdqi_op *op) {
+    return has_flag(op, QDQI_F_UNARY | QDQI_F_BINARY);
+}
+
+static bool set_chain(const qdqi_op *op) {
+    return set_eltwise(op) || op->kind == QDQI_OP_BIASADD || op->kind == QDQI_OP_PRELU;
+}
+
+#define QDQI_SET_ROW(set, text) const qdqi_set qdqi_set_##set = {#set, set_##set};
+QDQI_SET_MAP(QDQI_SET_ROW)
+#undef QDQI_SET_ROW
