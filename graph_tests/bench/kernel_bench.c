@@ -5,6 +5,7 @@
  * One thread. Every figure is the smallest of many runs. `x peer` and `x ref` say how many times faster the kernel is. The
  * peer computes with the reciprocal of the scale; the kernels divide. */
 #include "bench_peer.h"
+#include "kernels/binary/binary.h"
 #include "kernels/lut/lut.h"
 #include "kernels/quant/quant.h"
 
@@ -177,6 +178,54 @@ static void lut_cases(void) {
     free(b);
 }
 
+/* ---- chains ---- */
+
+typedef struct binary_case {
+    qk_binary chain;
+    qk_binary_fn *fn;
+    const void *src, *operands[2];
+    void *dst;
+    size_t n;
+} binary_case;
+
+static void binary_prepare(void *arg) {
+    binary_case *c = arg;
+    c->fn = qk_binary_choose(&c->chain, NULL);
+    if (!c->fn) exit(1);
+}
+static void binary_run(void *arg) {
+    binary_case *c = arg;
+    c->fn(&c->chain, c->src, c->operands, c->dst, c->n);
+}
+
+static void binary_cases(void) {
+    int8_t *a = buffer(GLUE), *b = buffer(GLUE), *d = buffer(GLUE);
+    float zero = 0.0f;
+    binary_case c = {.src = a, .operands = {b, &zero}, .dst = d, .n = GLUE};
+    c.chain.src = (qk_binary_end){QDQ_DTYPE_S8, 0.02f, 0, 1};
+    c.chain.dst = (qk_binary_end){QDQ_DTYPE_S8, 0.05f, 0, 1};
+    c.chain.add_zp_first = true;
+    c.chain.n_steps = 2;
+    c.chain.steps[0] = (qk_binary_step){QK_BINARY_ADD, {QDQ_DTYPE_S8, 0.03f, 0, 1}};
+    c.chain.steps[1] = (qk_binary_step){QK_BINARY_MAX, {QDQ_DTYPE_F32, 0.0f, 0, 0}};
+    bench_tensor s0 = {a, QDQ_DTYPE_S8, 2, {N, GLUE / N}, {GLUE / N, 1}, 0.02f, 0}, s1 = s0, t = s0;
+    s1.data = b;
+    s1.scale = 0.03f;
+    t.data = d;
+    t.scale = 0.05f;
+    if (is_wanted("add relu s8 s8 -> s8 1.6M"))
+        report("add relu s8 s8 -> s8 1.6M", 3 * (size_t)GLUE, binary_prepare, binary_run, &c,
+               bench_peer_add_relu(&s0, &s1, &t));
+    c.chain.steps[0].op = QK_BINARY_MUL;
+    c.chain.n_steps = 1;
+    c.chain.src.zp = c.chain.dst.zp = 3;
+    if (is_wanted("mul s8 s8 -> s8 1.6M"))
+        report("mul s8 s8 -> s8 1.6M", 3 * (size_t)GLUE, binary_prepare, binary_run, &c, NULL);
+    free(a);
+    free(b);
+    free(d);
+}
+
 int main(int argc, char **argv) {
     if (argc > 1) wanted = argv[1];
     omp_set_num_threads(1);
@@ -185,5 +234,6 @@ int main(int argc, char **argv) {
     quant_cases("200k", 1, 64, 56 * 56);
     quant_cases("25.7M", 32, 256, 56 * 56);
     lut_cases();
+    binary_cases();
     return 0;
 }

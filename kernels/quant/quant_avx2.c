@@ -17,10 +17,8 @@ enum { BLOCK = 32 };
 QK_INLINE void q_block(int type, bool add_first, const float *src, char *dst, const qk256_divisor *d, const __m256i *zp,
                        size_t d_step) {
     __m256i v[4];
-    for (size_t k = 0; k < 4; k++) {
-        __m256 q = qk256_divide(d[k * d_step], _mm256_loadu_ps(src + 8 * k));
-        v[k] = qk256_round(q, zp[k * d_step], _mm256_cvtepi32_ps(zp[k * d_step]), add_first);
-    }
+    QK_FOUR_TIMES(k, __m256 q = qk256_divide(d[k * d_step], _mm256_loadu_ps(src + 8 * k));
+                  v[k] = qk256_round(q, zp[k * d_step], _mm256_cvtepi32_ps(zp[k * d_step]), add_first));
     if (bytes_of(type) == 1) {
         _mm256_storeu_si256((__m256i *)dst, qk256_pack8(v, is_signed(type)));
     } else {

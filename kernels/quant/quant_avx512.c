@@ -52,8 +52,7 @@ QK_INLINE void q_blocks(int type, bool add_first, const float *src, void *dst, s
     }
     for (; n - i >= 64; i += 64) {
         __m512i v[4];
-        for (size_t k = 0; k < 4; k++)
-            v[k] = qk512_round(qk512_divide(d, _mm512_loadu_ps(src + i + 16 * k)), zp, zp_f32, add_first);
+        QK_FOUR_TIMES(k, v[k] = qk512_round(qk512_divide(d, _mm512_loadu_ps(src + i + 16 * k)), zp, zp_f32, add_first));
         if (bytes == 1) {
             store(out + i, qk512_pack8(v, is_signed(type)), stream);
         } else {

@@ -3,12 +3,11 @@
 #define QK_SIMD_AVX2_X8_H
 
 #include "kernels/simd/divide.h"
+#include "kernels/simd/unroll.h"
 
 #include <immintrin.h>
 #include <stddef.h>
 #include <string.h>
-
-#define QK_INLINE static inline __attribute__((always_inline))
 
 typedef struct qk256_divisor {
     __m256 scale, recip, low, limit;

@@ -3,11 +3,10 @@
 #define QK_SIMD_AVX512_X8_H
 
 #include "kernels/simd/divide.h"
+#include "kernels/simd/unroll.h"
 
 #include <immintrin.h>
 #include <stddef.h>
-
-#define QK_INLINE static inline __attribute__((always_inline))
 
 /* Lanes 0 … n-1 of sixteen; all of them from n = 16 on. */
 QK_INLINE __mmask16 qk512_lanes(size_t n) {
