@@ -43,13 +43,12 @@ static qdq_status transpose(qdqi_lower *lw, const qdqi_op *op, uint32_t in, uint
     return qdqi_lower_written(lw, out, err);
 }
 
-/* Copy between `part` (a box of `whole` that starts at element `offset`) and a value of its own. */
-static qdq_status view_of(qdqi_lower *lw, qdqi_buf whole, const qdq_tensor_desc *part, int64_t offset, qdqi_buf *view,
-                          qdq_error *err) {
+qdq_status qdqi_lower_view(qdqi_lower *lw, qdqi_buf whole, const qdq_tensor_desc *part, int64_t offset,
+                           qdqi_buf *view_out, qdq_error *err) {
     int64_t span;
     if (!qdqi_span_elems(part, &span)) return qdqi_fail(err, QDQ_E_OVERFLOW, "a view's size overflows");
     const size_t elem = qdq_dtype_bits(part->dtype) / 8;
-    return qdqi_plan_view(lw->plan, whole, (size_t)offset * elem, (size_t)span * elem, view, err);
+    return qdqi_plan_view(lw->plan, whole, (size_t)offset * elem, (size_t)span * elem, view_out, err);
 }
 
 static qdq_status concat(qdqi_lower *lw, const qdqi_op *op, const uint32_t *in, uint32_t out, qdq_error *err) {
@@ -76,7 +75,7 @@ static qdq_status concat(qdqi_lower *lw, const qdqi_op *op, const uint32_t *in, 
             qdq_tensor_desc box = layout;
             memcpy(box.dims, src->desc.dims, sizeof box.dims);
             qdqi_buf from, view;
-            QDQI_TRY(view_of(lw, into, &box, at * layout.strides[axis], &view, err));
+            QDQI_TRY(qdqi_lower_view(lw, into, &box, at * layout.strides[axis], &view, err));
             QDQI_TRY(qdqi_lower_read(lw, in[i], &from, err));
             QDQI_TRY(qdqi_lower_convert(lw, from, &src->desc, view, &box, err));
         }
@@ -93,7 +92,7 @@ static qdq_status box_out(qdqi_lower *lw, uint32_t in, const qdq_tensor_desc *bo
     if (qdqi_n_elems(box) == 0) return qdqi_refuse(err, "slice", "zero_size");
     qdqi_lower_out_layout(lw, out, &layout);
     QDQI_TRY(qdqi_lower_read(lw, in, &whole, err));
-    QDQI_TRY(view_of(lw, whole, box, offset, &view, err));
+    QDQI_TRY(qdqi_lower_view(lw, whole, box, offset, &view, err));
     QDQI_TRY(qdqi_lower_write(lw, out, &layout, &into, err));
     QDQI_TRY(qdqi_lower_convert(lw, view, box, into, &layout, err));
     return qdqi_lower_written(lw, out, err);

@@ -1,5 +1,5 @@
 /* unary|binary chains on floats: the first op becomes a primitive, the others its post-ops. Chains between Dequantize and Quantize
- * go to the native kernels (recipe_glue.c) first. */
+ * go to the native kernels (recipe_glue.c, recipe_binary.c) first: one pass over memory, and exactly the node-by-node result. */
 #include "base/dtype.h"
 #include "lower/single.h"
 
@@ -45,8 +45,13 @@ static qdq_status binary(qdqi_lower *lw, elt *e, uint32_t *main_value, uint32_t 
 }
 
 qdq_status qdqi_recipe_eltwise(qdqi_lower *lw, const qdqi_part *part, qdq_error *err) {
-    const qdq_status glue = part->n_ops > 1 ? qdqi_recipe_glue(lw, part, err) : QDQ_E_UNSUPPORTED;
-    if (glue != QDQ_E_UNSUPPORTED) return glue;
+    static const qdqi_recipe_fn native[] = {qdqi_recipe_glue, qdqi_recipe_binary};
+    for (size_t i = 0; i < sizeof native / sizeof native[0]; i++) {
+        const qdqi_lower_point here = qdqi_lower_here(lw);
+        const qdq_status st = native[i](lw, part, err);
+        if (st != QDQ_E_UNSUPPORTED) return st;
+        qdqi_lower_undo(lw, here);
+    }
     elt *e = qdqi_arena_alloc(&lw->arena, 1, sizeof *e);
     if (e == NULL) return QDQI_NO_MEMORY(err);
     e->op = &lw->graph->ops[part->root];

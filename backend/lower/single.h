@@ -15,6 +15,18 @@ qdq_status qdqi_lower_quant(qdqi_lower *lw, const qdqi_op *op, qdq_error *err);
 
 /* dq - elementwise or movement - q on the native kernels. */
 qdq_status qdqi_recipe_glue(qdqi_lower *lw, const qdqi_part *part, qdq_error *err);
+/* Chains of binary ops on kernels/binary. */
+qdq_status qdqi_recipe_binary(qdqi_lower *lw, const qdqi_part *part, qdq_error *err);
+/* A part of a buffer: the box `part` that starts `offset` elements into it. */
+qdq_status qdqi_lower_view(qdqi_lower *lw, qdqi_buf whole, const qdq_tensor_desc *part, int64_t offset,
+                           qdqi_buf *view_out, qdq_error *err);
+/* dst[i] = table[src[i]] over n bytes. */
+qdq_status qdqi_lower_table(qdqi_lower *lw, const uint8_t table[256], qdqi_buf src, qdqi_buf dst, size_t n_bytes,
+                            qdq_error *err);
+/* The table of: dequantize by `from`, elementwise ops[0…n) starting from `value` with constant one-element operands, quantize by
+ * `to`. Exactly the node-by-node result. UNSUPPORTED unless both are constant, per tensor, u8 or s8. */
+qdq_status qdqi_chain_table(qdqi_lower *lw, const qdqi_qparams *from, const uint32_t *ops, uint32_t n_ops,
+                            uint32_t value, const qdqi_qparams *to, uint8_t table[256], qdq_error *err);
 /* Strides of N, C, spatial… memory order N, spatial…, C for a tensor whose dim perm[i] is the i-th of N, C, spatial…. */
 void qdqi_set_channels_last_by(qdq_tensor_desc *desc, const int32_t *perm);
 

@@ -1,0 +1,304 @@
+/* [dq] [dq] - binary (and ReLU, Clamp) chain - [q] in one pass over memory, by kernels/binary.
+ *
+ * Every operand is read as it is stored, with numpy broadcasting: the destination is walked in memory order in runs over which each
+ * operand either advances by one or stays. */
+#include "base/alloc.h"
+#include "base/dtype.h"
+#include "kernels/binary/binary.h"
+#include "lower/single.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_OPERANDS = QK_BINARY_MAX_STEPS + 1, GRAIN_ELEMS = 16 * 1024 };
+
+/* ---- the step ---------------------------------------------------------------------------------------------------- */
+
+typedef struct binary_impl {
+    qk_binary chain;
+    qk_binary_fn *fn;
+    uint32_t n_operands; /* src, then one per step */
+    int64_t run;         /* elements of the inner run */
+    int32_t n_outer;
+    int64_t outer_dims[QDQ_MAX_NDIMS];
+    int64_t strides_bytes[MAX_OPERANDS + 1][QDQ_MAX_NDIMS]; /* of the outer dims; the last is dst */
+    int64_t elem_bytes[MAX_OPERANDS + 1];
+    int64_t n_rows;
+} binary_impl;
+
+typedef struct binary_job {
+    const binary_impl *impl;
+    void *const *bufs;
+    int64_t rows_per_chunk, elems_per_chunk; /* one of them splits */
+} binary_job;
+
+static void run_rows(const binary_impl *b, void *const *bufs, int64_t first_row, int64_t n_rows, int64_t first,
+                     int64_t n) {
+    const uint32_t n_ops = b->n_operands;
+    int64_t at[QDQ_MAX_NDIMS] = {0};
+    const char *src[MAX_OPERANDS];
+    char *dst = bufs[n_ops];
+    int64_t rest = first_row;
+    for (int32_t d = b->n_outer - 1; d >= 0; d--) {
+        at[d] = rest % b->outer_dims[d];
+        rest /= b->outer_dims[d];
+    }
+    for (uint32_t k = 0; k <= n_ops; k++) {
+        int64_t offset = 0;
+        for (int32_t d = 0; d < b->n_outer; d++)
+            offset += at[d] * b->strides_bytes[k][d];
+        const int step = k == 0 ? b->chain.src.step : k == n_ops ? 1 : b->chain.steps[k - 1].operand.step;
+        offset += first * b->elem_bytes[k] * step;
+        if (k == n_ops)
+            dst += offset;
+        else
+            src[k] = (const char *)bufs[k] + offset;
+    }
+    for (int64_t r = 0; r < n_rows; r++) {
+        const void *operands[QK_BINARY_MAX_STEPS];
+        for (uint32_t k = 1; k < n_ops; k++)
+            operands[k - 1] = src[k];
+        b->fn(&b->chain, src[0], operands, dst, (size_t)n);
+        for (int32_t d = b->n_outer - 1; d >= 0; d--) {
+            const bool more = ++at[d] < b->outer_dims[d];
+            const int64_t move = more ? 1 : 1 - b->outer_dims[d];
+            for (uint32_t k = 0; k < n_ops; k++)
+                src[k] += move * b->strides_bytes[k][d];
+            dst += move * b->strides_bytes[n_ops][d];
+            if (more) break;
+            at[d] = 0;
+        }
+    }
+}
+
+static void binary_chunk(int i, void *arg) {
+    const binary_job *job = arg;
+    const binary_impl *b = job->impl;
+    if (job->elems_per_chunk != 0) {
+        const int64_t first = i * job->elems_per_chunk;
+        const int64_t left = b->run - first;
+        if (left > 0) run_rows(b, job->bufs, 0, 1, first, left < job->elems_per_chunk ? left : job->elems_per_chunk);
+        return;
+    }
+    const int64_t first = i * job->rows_per_chunk;
+    const int64_t left = b->n_rows - first;
+    if (left > 0) run_rows(b, job->bufs, first, left < job->rows_per_chunk ? left : job->rows_per_chunk, 0, b->run);
+}
+
+static qdq_status binary_run(const void *impl, void *state, void *const *bufs, const qdq_engine *engine,
+                             qdq_error *err) {
+    (void)state, (void)err;
+    const binary_impl *b = impl;
+    const int threads = qdqi_threads_for(engine, b->run * b->n_rows, GRAIN_ELEMS);
+    binary_job job = {.impl = b, .bufs = bufs};
+    if (b->n_rows == 1)
+        job.elems_per_chunk = ((b->run + threads - 1) / threads + 63) / 64 * 64;
+    else
+        job.rows_per_chunk = (b->n_rows + threads - 1) / threads;
+    qdqi_parallel(engine, threads, binary_chunk, &job);
+    return QDQ_OK;
+}
+
+static const qdqi_step_ops binary_ops = {.provider = "native", .run = binary_run, .impl_destroy = qdqi_free};
+
+/* ---- building it ------------------------------------------------------------------------------------------------- */
+
+typedef struct builder {
+    binary_impl impl;
+    qdq_tensor_desc dst;
+    qdq_tensor_desc descs[MAX_OPERANDS]; /* layouts in which the operands are read */
+    qdqi_buf bufs[MAX_OPERANDS + 1];
+} builder;
+
+static bool end_dtype(qdq_dtype dtype) {
+    return dtype == QDQ_DTYPE_U8 || dtype == QDQ_DTYPE_S8 || dtype == QDQ_DTYPE_F32 || dtype == QDQ_DTYPE_BF16;
+}
+
+/* Read an operand: its integers when it is dequantized by constants, else its floats. */
+static qdq_status add_operand(qdqi_lower *lw, builder *b, const qdqi_operand *operand, qk_binary_end *end,
+                              qdq_error *err) {
+    if (b->impl.n_operands == MAX_OPERANDS) return qdqi_refuse(err, "binary", "too_many_operands");
+    uint32_t value = operand->value;
+    *end = (qk_binary_end){.dtype = QDQ_DTYPE_F32, .step = 1};
+    const bool x8 = operand->dq_op != QDQI_NONE && qdqi_qparams_is_const_tensor(&operand->q) &&
+                    operand->q.real == QDQ_DTYPE_F32 &&
+                    (operand->q.stored == QDQ_DTYPE_U8 || operand->q.stored == QDQ_DTYPE_S8);
+    if (x8 && qdqi_lower_val(lw, operand->value)->data == NULL) {
+        value = operand->q_value;
+        end->scale = operand->q.scales[0];
+        end->zp = qdqi_qparams_zp0(&operand->q);
+    } else {
+        QDQI_TRY(qdqi_operand_as_float(lw, operand, err));
+    }
+    const uint32_t k = b->impl.n_operands++;
+    b->descs[k] = qdqi_lower_val(lw, value)->desc;
+    end->dtype = b->descs[k].dtype;
+    if (!end_dtype(end->dtype)) return qdqi_refuse(err, "binary", "operand_dtype");
+    if (qdqi_same_dims(&b->descs[k], &b->dst))
+        memcpy(b->descs[k].strides, b->dst.strides, sizeof b->dst.strides);
+    else
+        qdqi_set_dense(&b->descs[k]);
+    b->impl.elem_bytes[k] = (int64_t)qdq_dtype_bits(end->dtype) / 8;
+    return qdqi_lower_read_as(lw, value, &b->descs[k], &b->bufs[k], err);
+}
+
+static qdq_status add_scalar(qdqi_lower *lw, builder *b, qk_binary_op op, float value, qdq_error *err) {
+    if (b->impl.n_operands == MAX_OPERANDS) return qdqi_refuse(err, "binary", "too_many_operands");
+    const uint32_t k = b->impl.n_operands++;
+    b->impl.chain.steps[b->impl.chain.n_steps++] = (qk_binary_step){op, {.dtype = QDQ_DTYPE_F32, .step = 0}};
+    b->descs[k] = (qdq_tensor_desc){.dtype = QDQ_DTYPE_F32, .layout = QDQ_LAYOUT_STRIDED};
+    b->impl.elem_bytes[k] = 4;
+    return qdqi_lower_const(lw, &value, sizeof value, &b->bufs[k], err);
+}
+
+static bool op_of(qdqi_dnnl_alg alg, bool swapped, qk_binary_op *op) {
+    switch ((int)alg) {
+    case QDQI_DNNL_BIN_ADD: *op = QK_BINARY_ADD; return true;
+    case QDQI_DNNL_BIN_SUB: *op = swapped ? QK_BINARY_SUB_REV : QK_BINARY_SUB; return true;
+    case QDQI_DNNL_BIN_MUL: *op = QK_BINARY_MUL; return true;
+    case QDQI_DNNL_BIN_DIV: *op = swapped ? QK_BINARY_DIV_REV : QK_BINARY_DIV; return true;
+    case QDQI_DNNL_BIN_MAX: *op = QK_BINARY_MAX; return true;
+    case QDQI_DNNL_BIN_MIN: *op = QK_BINARY_MIN; return true;
+    default: return false;
+    }
+}
+
+static qdq_status add_unary(qdqi_lower *lw, builder *b, const qdqi_op *op, qdq_error *err) {
+    if (op->kind == QDQI_OP_RELU) return add_scalar(lw, b, QK_BINARY_MAX, 0.0f, err);
+    if (op->kind != QDQI_OP_CLAMP) return qdqi_refuse(err, "binary", "unary_op");
+    QDQI_TRY(add_scalar(lw, b, QK_BINARY_MAX, qdqi_op_f32(op, QDQI_A_MIN), err));
+    return add_scalar(lw, b, QK_BINARY_MIN, qdqi_op_f32(op, QDQI_A_MAX), err);
+}
+
+static qdq_status add_link(qdqi_lower *lw, builder *b, const qdqi_link *link, qdq_error *err) {
+    const qdqi_op *op = &lw->graph->ops[link->op];
+    qk_binary_op kind;
+    if (link->self || op->kind == QDQI_OP_BIASADD) return qdqi_refuse(err, "binary", "operand");
+    if (!link->binary) {
+        if (link->alg == QDQI_DNNL_ELT_SWISH) return qdqi_refuse(err, "binary", "unary_op");
+        return add_unary(lw, b, op, err);
+    }
+    if (!op_of(link->alg, link->swapped, &kind)) return qdqi_refuse(err, "binary", "op");
+    qk_binary_step *step = &b->impl.chain.steps[b->impl.chain.n_steps];
+    step->op = kind;
+    QDQI_TRY(add_operand(lw, b, &link->other, &step->operand, err));
+    b->impl.chain.n_steps++;
+    return QDQ_OK;
+}
+
+/* dst dims in memory order, outermost first */
+static void order_by_stride(const qdq_tensor_desc *dst, int32_t *order, int32_t *n_out) {
+    int32_t n = 0;
+    for (int32_t d = 0; d < dst->ndims; d++) {
+        if (dst->dims[d] == 1) continue;
+        int32_t k = n++;
+        for (; k > 0 && dst->strides[order[k - 1]] < dst->strides[d]; k--)
+            order[k] = order[k - 1];
+        order[k] = d;
+    }
+    *n_out = n;
+}
+
+/* Stride of operand k along dst dim d (0 where it broadcasts). */
+static int64_t stride_of(const builder *b, uint32_t k, int32_t d) {
+    const qdq_tensor_desc *desc = k == b->impl.n_operands ? &b->dst : &b->descs[k];
+    const int32_t own = d - (b->dst.ndims - desc->ndims);
+    return own < 0 || desc->dims[own] == 1 ? 0 : desc->strides[own];
+}
+
+static void set_walk(builder *b) {
+    int32_t order[QDQ_MAX_NDIMS], n;
+    order_by_stride(&b->dst, order, &n);
+    const uint32_t n_ops = b->impl.n_operands;
+    int64_t run = 1;
+    int steps[MAX_OPERANDS + 1];
+    int32_t inner = n;
+    for (uint32_t k = 0; k <= n_ops; k++)
+        steps[k] = n == 0 ? (k == n_ops) : stride_of(b, k, order[n - 1]) != 0;
+    while (inner > 0) {
+        const int32_t d = order[inner - 1];
+        bool fits = true;
+        for (uint32_t k = 0; k <= n_ops; k++)
+            fits = fits && stride_of(b, k, d) == (steps[k] != 0 ? run : 0);
+        if (!fits) break;
+        run *= b->dst.dims[d];
+        inner--;
+    }
+    b->impl.run = run;
+    b->impl.n_rows = 1;
+    b->impl.n_outer = inner;
+    for (int32_t i = 0; i < inner; i++) {
+        b->impl.outer_dims[i] = b->dst.dims[order[i]];
+        b->impl.n_rows *= b->impl.outer_dims[i];
+        for (uint32_t k = 0; k <= n_ops; k++)
+            b->impl.strides_bytes[k][i] = stride_of(b, k, order[i]) * b->impl.elem_bytes[k];
+    }
+    b->impl.chain.src.step = steps[0];
+    for (uint32_t k = 1; k < n_ops; k++)
+        b->impl.chain.steps[k - 1].operand.step = steps[k];
+}
+
+/* The layout of the largest operand that comes from the graph. */
+static void choose_layout(qdqi_lower *lw, const qdqi_chain *chain, qdq_tensor_desc *dst) {
+    for (uint32_t i = 0; i < chain->n_operands + chain->n_links; i++) {
+        const qdqi_operand *o =
+            i < chain->n_operands ? &chain->operands[i] : &chain->links[i - chain->n_operands].other;
+        if (i >= chain->n_operands && !chain->links[i - chain->n_operands].binary) continue;
+        const uint32_t value = o->dq_op != QDQI_NONE ? o->q_value : o->value;
+        if (value == QDQI_NONE) continue;
+        const qdqi_lval *lv = qdqi_lower_val(lw, value);
+        if (lv->data == NULL && qdqi_same_dims(&lv->desc, dst) && qdqi_is_packed(&lv->desc)) {
+            memcpy(dst->strides, lv->desc.strides, sizeof dst->strides);
+            return;
+        }
+    }
+}
+
+qdq_status qdqi_recipe_binary(qdqi_lower *lw, const qdqi_part *part, qdq_error *err) {
+    qdqi_chain *chain = qdqi_arena_alloc(&lw->arena, 1, sizeof *chain);
+    builder *b = qdqi_arena_alloc(&lw->arena, 1, sizeof *b);
+    if (chain == NULL || b == NULL) return QDQI_NO_MEMORY(err);
+    QDQI_TRY(qdqi_chain_build(lw, part, chain, err));
+    const qdqi_op *root = &lw->graph->ops[part->root];
+    const qdqi_qparams *q = &chain->q;
+    b->dst = qdqi_lower_val(lw, chain->out_value)->desc;
+    b->impl.chain.dst = (qk_binary_end){.dtype = b->dst.dtype, .step = 1};
+    if (chain->q_op != QDQI_NONE) {
+        if (!qdqi_qparams_is_const_tensor(q)) return qdqi_refuse(err, "binary", "dst_not_per_tensor_constant");
+        b->impl.chain.dst.scale = q->scales[0];
+        b->impl.chain.dst.zp = qdqi_qparams_zp0(q);
+        b->impl.chain.add_zp_first = !q->add_zp_after_rounding;
+    }
+    qdqi_set_dense(&b->dst);
+    choose_layout(lw, chain, &b->dst);
+    /* the first operand must carry the chain's whole shape only in the end: the kernel broadcasts all alike */
+    const bool unary = (root->schema->flags & QDQI_F_UNARY) != 0;
+    if (!unary && (root->schema->flags & QDQI_F_BINARY) == 0) return qdqi_refuse(err, "binary", "root");
+    QDQI_TRY(add_operand(lw, b, &chain->operands[0], &b->impl.chain.src, err));
+    if (unary) {
+        QDQI_TRY(add_unary(lw, b, root, err));
+    } else {
+        qdqi_link link = {.op = part->root, .binary = true, .other = chain->operands[1]};
+        if (!qdqi_binary_alg(root, &link.alg)) return qdqi_refuse(err, "binary", "op");
+        if (root->in[0] == root->in[1]) return qdqi_refuse(err, "binary", "one_operand_twice");
+        QDQI_TRY(add_link(lw, b, &link, err));
+    }
+    for (uint32_t i = 0; i < chain->n_links; i++) {
+        if (b->impl.chain.n_steps + 2 > QK_BINARY_MAX_STEPS) return qdqi_refuse(err, "binary", "too_many_steps");
+        QDQI_TRY(add_link(lw, b, &chain->links[i], err));
+    }
+    b->impl.elem_bytes[b->impl.n_operands] = (int64_t)qdq_dtype_bits(b->dst.dtype) / 8;
+    set_walk(b);
+    b->impl.fn = qk_binary_choose(&b->impl.chain, NULL);
+    if (b->impl.fn == NULL) return qdqi_refuse(err, "binary", "no_kernel");
+    QDQI_TRY(qdqi_lower_write(lw, chain->out_value, &b->dst, &b->bufs[b->impl.n_operands], err));
+    binary_impl *impl = qdqi_malloc(sizeof *impl);
+    if (impl == NULL) return QDQI_NO_MEMORY(err);
+    *impl = b->impl;
+    char note[96];
+    if (snprintf(note, sizeof note, "native binary %s -> %s (%u steps)", qdq_dtype_name(impl->chain.src.dtype),
+                 qdq_dtype_name(impl->chain.dst.dtype), impl->chain.n_steps) < 0)
+        note[0] = '\0';
+    QDQI_TRY(qdqi_plan_step(lw->plan, &binary_ops, impl, b->bufs, b->impl.n_operands + 1, lw->part, note, err));
+    return qdqi_lower_written(lw, chain->out_value, err);
+}

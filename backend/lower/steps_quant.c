@@ -1,0 +1,243 @@
+/* Steps on the native quantization kernels: Quantize/Dequantize-like ops, bit-exact to their spec, and 256-entry tables. */
+#include "base/alloc.h"
+#include "base/dtype.h"
+#include "kernels/lut/lut.h"
+#include "kernels/quant/quant.h"
+#include "lower/single.h"
+#include "ref/ref.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- quantize, dequantize ---------------------------------------------------------------------------------------- */
+
+enum { GRAIN_ELEMS = 32 * 1024 }; /* below this a second thread costs more than it brings */
+
+typedef struct quant_impl {
+    qk_quant kernel;
+    bool quantize;
+    bool has_zp;
+    size_t n;
+} quant_impl;
+
+typedef struct quant_job {
+    const quant_impl *impl;
+    void *const *bufs;
+    size_t chunk;
+} quant_job;
+
+/* bufs: src, dst, scales, zps */
+static void quant_chunk(int i, void *arg) {
+    const quant_job *job = arg;
+    const quant_impl *q = job->impl;
+    const size_t first = (size_t)i * job->chunk;
+    if (first >= q->n) return;
+    const size_t n = first + job->chunk < q->n ? job->chunk : q->n - first;
+    if (q->quantize)
+        qk_quantize(&q->kernel, job->bufs[2], q->has_zp ? job->bufs[3] : NULL, job->bufs[0], job->bufs[1], first, n);
+    else
+        qk_dequantize(&q->kernel, job->bufs[2], q->has_zp ? job->bufs[3] : NULL, job->bufs[0], job->bufs[1], first, n);
+}
+
+static qdq_status quant_run(const void *impl, void *state, void *const *bufs, const qdq_engine *engine,
+                            qdq_error *err) {
+    (void)state, (void)err;
+    const quant_impl *q = impl;
+    const size_t threads = (size_t)qdqi_threads_for(engine, (int64_t)q->n, GRAIN_ELEMS);
+    const size_t per = (q->n + threads - 1) / threads;
+    quant_job job = {q, bufs, (per + QK_QUANT_SPLIT - 1) / QK_QUANT_SPLIT * QK_QUANT_SPLIT};
+    qdqi_parallel(engine, (int)threads, quant_chunk, &job);
+    return QDQ_OK;
+}
+
+static const qdqi_step_ops quant_ops = {.provider = "native", .run = quant_run, .impl_destroy = qdqi_free};
+
+/* How the kernel finds the scale of an element, for a packed tensor in memory order. */
+static bool quant_map(const qdqi_qparams *q, const qdq_tensor_desc *desc, qk_quant_map *map) {
+    *map = QK_QUANT_PER_TENSOR;
+    if (q->gran == QDQI_GRAN_TENSOR) return true;
+    if (q->gran == QDQI_GRAN_AXIS) {
+        const size_t inner = (size_t)desc->strides[q->axis], c = (size_t)desc->dims[q->axis];
+        *map = inner == 1 ? (qk_quant_map){1, c, 1, 1, 0} : (qk_quant_map){c, inner, 1, inner, 0};
+        return inner != 0;
+    }
+    if (!qdqi_is_dense(desc)) return false;
+    int32_t first = desc->ndims, last = -1; /* grouped dims */
+    for (int32_t d = 0; d < desc->ndims; d++)
+        if (q->group[d] != 1) {
+            first = d < first ? d : first;
+            last = d;
+        }
+    if (last < 0) last = first = desc->ndims - 1;
+    if (last - first > 1) return false;
+    /* rows: the first grouped dim; cols: all that lies inside of it, groups of the second dim times what is inside of that */
+    size_t inner = 1, planes_step = 1;
+    for (int32_t d = last + 1; d < desc->ndims; d++)
+        inner *= (size_t)desc->dims[d];
+    const size_t rows = (size_t)desc->dims[first], row_group = (size_t)q->group[first];
+    size_t cols = inner, col_group = 1;
+    if (last != first) {
+        if (inner != 1) return false;
+        cols = (size_t)desc->dims[last];
+        col_group = (size_t)q->group[last];
+    }
+    planes_step = ((rows + row_group - 1) / row_group) * ((cols + col_group - 1) / col_group);
+    *map = (qk_quant_map){rows, cols, row_group, col_group, planes_step};
+    return true;
+}
+
+/* ONNX's f16 forms round the quotient in f16: the reference does that. */
+static bool rounds_in_half(qdqi_lower *lw, const qdqi_op *op, const qdqi_qparams *q) {
+    if (op->kind != QDQI_OP_QUANTIZELINEAR) return false;
+    return q->real != QDQ_DTYPE_F32 || qdqi_lower_val(lw, op->in[1])->desc.dtype != QDQ_DTYPE_F32;
+}
+
+qdq_status qdqi_lower_quant(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) {
+    qdqi_qparams q;
+    QDQI_TRY(qdqi_qparams_of(lw, op, &q, err));
+    if (rounds_in_half(lw, op, &q)) return qdqi_refuse(err, op->schema->name, "half_precision_quotient");
+    qdq_tensor_desc src = qdqi_lower_val(lw, op->in[0])->desc;
+    if (!qdqi_is_packed(&src)) qdqi_set_dense(&src);
+    if (q.gran == QDQI_GRAN_GROUP || qdq_dtype_bits(q.stored) < 8) qdqi_set_dense(&src);
+    qdq_tensor_desc dst = qdqi_lower_val(lw, op->out[0])->desc;
+    dst.layout = QDQ_LAYOUT_STRIDED;
+    memcpy(dst.strides, src.strides, sizeof dst.strides);
+    quant_impl impl = {
+        .quantize = (op->schema->flags & QDQI_F_QUANTIZE) != 0, .has_zp = q.has_zp, .n = (size_t)qdqi_n_elems(&src)};
+    impl.kernel.real = q.real;
+    impl.kernel.stored = q.stored;
+    impl.kernel.order = q.add_zp_after_rounding ? QK_ROUND_THEN_ADD : QK_ADD_THEN_ROUND;
+    if (!quant_map(&q, &src, &impl.kernel.map) || !qk_quant_init(&impl.kernel))
+        return qdqi_refuse(err, op->schema->name, "no_kernel_for_dtype_or_groups");
+    qdqi_buf bufs[4] = {0, 0, 0, QDQI_NO_BUF};
+    QDQI_TRY(qdqi_lower_read_as(lw, op->in[0], &src, &bufs[0], err));
+    QDQI_TRY(qdqi_qparams_scale_buf(lw, &q, &bufs[2], err));
+    if (q.has_zp) QDQI_TRY(qdqi_qparams_zp_buf(lw, &q, 0, &bufs[3], err));
+    QDQI_TRY(qdqi_lower_write(lw, op->out[0], &dst, &bufs[1], err));
+    quant_impl *kept = qdqi_malloc(sizeof *kept);
+    if (kept == NULL) return QDQI_NO_MEMORY(err);
+    *kept = impl;
+    char note[64];
+    if (snprintf(note, sizeof note, "native %s %s", impl.quantize ? "quantize" : "dequantize",
+                 qdq_dtype_name(q.stored)) < 0)
+        note[0] = '\0';
+    QDQI_TRY(qdqi_plan_step(lw->plan, &quant_ops, kept, bufs, 4, lw->part, note, err));
+    return qdqi_lower_written(lw, op->out[0], err);
+}
+
+/* ---- tables ------------------------------------------------------------------------------------------------------ */
+
+typedef struct lut_impl {
+    qk_lut_x8_fn *fn;
+    uint8_t table[256];
+    size_t n;
+} lut_impl;
+
+typedef struct lut_job {
+    const lut_impl *impl;
+    const uint8_t *src;
+    uint8_t *dst;
+    size_t chunk;
+} lut_job;
+
+static void lut_chunk(int i, void *arg) {
+    const lut_job *job = arg;
+    const size_t first = (size_t)i * job->chunk;
+    if (first >= job->impl->n) return;
+    const size_t n = first + job->chunk < job->impl->n ? job->chunk : job->impl->n - first;
+    job->impl->fn(job->impl->table, job->src + first, job->dst + first, n);
+}
+
+static qdq_status lut_run(const void *impl, void *state, void *const *bufs, const qdq_engine *engine, qdq_error *err) {
+    (void)state, (void)err;
+    const lut_impl *lut = impl;
+    const size_t threads = (size_t)qdqi_threads_for(engine, (int64_t)lut->n, 4 * GRAIN_ELEMS);
+    lut_job job = {lut, bufs[0], bufs[1], (lut->n + threads - 1) / threads};
+    job.chunk = (job.chunk + 63) / 64 * 64;
+    qdqi_parallel(engine, (int)threads, lut_chunk, &job);
+    return QDQ_OK;
+}
+
+static const qdqi_step_ops lut_ops = {.provider = "native", .run = lut_run, .impl_destroy = qdqi_free};
+
+qdq_status qdqi_lower_table(qdqi_lower *lw, const uint8_t table[256], qdqi_buf src, qdqi_buf dst, size_t n_bytes,
+                            qdq_error *err) {
+    lut_impl *impl = qdqi_malloc(sizeof *impl);
+    if (impl == NULL) return QDQI_NO_MEMORY(err);
+    impl->fn = qk_lut_x8_choose(NULL);
+    impl->n = n_bytes;
+    memcpy(impl->table, table, sizeof impl->table);
+    const qdqi_buf bufs[] = {src, dst};
+    return qdqi_plan_step(lw->plan, &lut_ops, impl, bufs, 2, lw->part, "native table", err);
+}
+
+/* ---- the table of a chain of elementwise ops ---------------------------------------------------------------------- */
+
+typedef struct map_ctx {
+    qdqi_lower *lw;
+    const uint32_t *ops; /* from the Dequantize's result to the Quantize's input */
+    uint32_t n_ops;
+    uint32_t value; /* the value that enters ops[0] */
+    qdq_status st;
+    qdq_error *err;
+} map_ctx;
+
+/* Apply one op to n floats by its reference meaning; other operands are constants of one element. */
+static qdq_status apply(map_ctx *c, const qdqi_op *op, uint32_t value, float *values, size_t n) {
+    qdq_tensor_desc desc = {.dtype = QDQ_DTYPE_F32, .ndims = 1, .dims = {(int64_t)n}, .strides = {1}};
+    desc.layout = QDQ_LAYOUT_STRIDED;
+    qdqi_ref_tensor in[4] = {0}, out = {&desc, values};
+    const qdq_tensor_desc *in_descs[4] = {0}, *out_desc = &desc;
+    if (op->n_in > 4 || op->n_out != 1) return qdqi_refuse(c->err, "table", "operands");
+    qdq_tensor_desc scalars[4];
+    for (uint32_t i = 0; i < op->n_in; i++) {
+        in[i] = (qdqi_ref_tensor){&desc, values};
+        if (op->in[i] != value) {
+            const qdqi_lval *lv = qdqi_lower_val(c->lw, op->in[i]);
+            if (lv->data == NULL || qdqi_n_elems(&lv->desc) != 1)
+                return qdqi_refuse(c->err, "table", "operand_not_a_constant");
+            scalars[i] = (qdq_tensor_desc){.dtype = lv->desc.dtype, .layout = QDQ_LAYOUT_STRIDED};
+            in[i] = (qdqi_ref_tensor){&scalars[i], (void *)(uintptr_t)lv->data};
+        }
+        in_descs[i] = in[i].desc;
+    }
+    qdqi_ref_args args = {.op = op, .n_in = op->n_in, .n_out = 1, .in = in, .out = &out};
+    QDQI_TRY(qdqi_ref_scratch_bytes(op, in_descs, &out_desc, &args.scratch_bytes, c->err));
+    float result[256];
+    if (n > 256) return qdqi_fail(c->err, QDQ_E_INTERNAL, "a table has 256 entries");
+    args.scratch = qdqi_malloc_aligned(args.scratch_bytes);
+    if (args.scratch == NULL) return QDQI_NO_MEMORY(c->err);
+    out.data = result;
+    const qdq_status st = qdqi_ref_run(&args, c->err);
+    qdqi_free_aligned(args.scratch);
+    if (st == QDQ_OK) memcpy(values, result, n * sizeof *values);
+    return st;
+}
+
+static void map_values(float *values, size_t n, void *context) {
+    map_ctx *c = context;
+    uint32_t value = c->value;
+    for (uint32_t i = 0; i < c->n_ops && c->st == QDQ_OK; i++) {
+        const qdqi_op *op = &c->lw->graph->ops[c->ops[i]];
+        c->st = apply(c, op, value, values, n);
+        value = op->out[0];
+    }
+}
+
+static bool as_x8(const qdqi_qparams *q, qk_x8 *out) {
+    if ((q->stored != QDQ_DTYPE_U8 && q->stored != QDQ_DTYPE_S8) || !qdqi_qparams_is_const_tensor(q) ||
+        q->real != QDQ_DTYPE_F32)
+        return false;
+    *out = (qk_x8){q->stored, q->scales[0], qdqi_qparams_zp0(q)};
+    return true;
+}
+
+qdq_status qdqi_chain_table(qdqi_lower *lw, const qdqi_qparams *from, const uint32_t *ops, uint32_t n_ops,
+                            uint32_t value, const qdqi_qparams *to, uint8_t table[256], qdq_error *err) {
+    qk_x8 src, dst;
+    if (!as_x8(from, &src) || !as_x8(to, &dst)) return qdqi_refuse(err, "table", "not_per_tensor_constant_x8");
+    map_ctx c = {lw, ops, n_ops, value, QDQ_OK, err};
+    qk_quant_table(&src, n_ops == 0 ? NULL : map_values, &c, &dst,
+                   to->add_zp_after_rounding ? QK_ROUND_THEN_ADD : QK_ADD_THEN_ROUND, table);
+    return c.st;
+}
