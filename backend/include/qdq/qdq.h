@@ -462,6 +462,10 @@ typedef struct qdq_onnx_options {
     const qdq_input_shape *shapes;
     size_t n_shapes;
     int64_t default_dim; /* value of dimensions still unbound; 0: 1 */
+    /* Shapes of the data at hand, by input name, or by input position where the name is NULL: they bind symbolic dimensions and must
+     * agree with fixed ones (`shapes` overrides those). */
+    const qdq_input_shape *data_shapes;
+    size_t n_data_shapes;
 } qdq_onnx_options;
 
 /* Read an ONNX model (opset 10…21) into a finalized graph. External data is read relative to the model's folder (the _bytes
