@@ -8,6 +8,12 @@
 extern "C" {
 #endif
 
+/* Everything that is wrong with one descriptor alone: rank outside -1…12, a negative dim or stride, a data type or layout
+ * outside its enum, sizes whose product overflows. Errors: BAD_SHAPE, BAD_DTYPE, BAD_ARG. */
+qdq_status qdqi_desc_check(const qdq_tensor_desc *desc, qdq_error *err);
+/* Bytes of the buffer (STRIDED layout: its span; else dense). Dims must be known. Errors: BAD_STATE, OVERFLOW. */
+qdq_status qdqi_desc_bytes(const qdq_tensor_desc *desc, size_t *bytes_out, qdq_error *err);
+
 bool qdqi_dims_known(const qdq_tensor_desc *desc);
 /* product of dims; dims must be known and checked (never fails for descriptors that passed finalize) */
 int64_t qdqi_n_elems(const qdq_tensor_desc *desc);

@@ -55,7 +55,8 @@ struct qdq_graph {
     uint32_t n_inputs, n_outputs;
     bool inputs_named, outputs_named;
     bool finalized;
-    void **owned; /* copies of constants (aligned) */
+    const qdq_error *link_error; /* the first conflict between ops, found while adding and reported by finalize */
+    void **owned;                /* copies of constants (aligned) */
     uint32_t n_owned, cap_owned;
 };
 
