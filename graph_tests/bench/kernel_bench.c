@@ -7,6 +7,7 @@
 #include "bench_peer.h"
 #include "kernels/binary/binary.h"
 #include "kernels/lut/lut.h"
+#include "kernels/move/move.h"
 #include "kernels/quant/quant.h"
 
 #include <omp.h>
@@ -226,6 +227,71 @@ static void binary_cases(void) {
     free(d);
 }
 
+/* ---- copies ---- */
+
+typedef struct move_case {
+    qk_move moves[2];
+    uint32_t bytes;
+    int32_t ndims;
+    int64_t dims[4], src_strides[4], dst_strides[4];
+    int n_srcs; /* of a concatenation: the second lies dst_step elements behind */
+    ptrdiff_t dst_step;
+    const char *srcs[2];
+    char *dst;
+} move_case;
+
+static void move_prepare(void *arg) {
+    move_case *c = arg;
+    for (int k = 0; k < c->n_srcs; k++)
+        if (!qk_move_init(&c->moves[k], c->bytes, c->ndims, c->dims, c->src_strides, c->dst_strides)) exit(1);
+}
+static void move_run(void *arg) {
+    move_case *c = arg;
+    for (int k = 0; k < c->n_srcs; k++)
+        qk_move_run(&c->moves[k], c->srcs[k], c->dst + k * c->dst_step * (ptrdiff_t)c->bytes, 0, c->moves[k].n_tasks);
+}
+
+static bench_tensor tensor_of(void *data, uint32_t bytes, const int64_t *dims, const int64_t *strides) {
+    bench_tensor t = {data, bytes == 1 ? QDQ_DTYPE_U8 : bytes == 2 ? QDQ_DTYPE_BF16 : QDQ_DTYPE_F32, 4, {0}, {0}, 0.0f,
+                      0};
+    memcpy(t.dims, dims, 4 * sizeof *dims);
+    memcpy(t.strides, strides, 4 * sizeof *strides);
+    return t;
+}
+
+static void move_cases(void) {
+    const int64_t dims[4] = {N, C, H, W}, nchw[4] = {C * H * W, H * W, W, 1}, nhwc[4] = {C * H * W, 1, W * C, C};
+    const int64_t nchw2[4] = {2 * C * H * W, H * W, W, 1}, nhwc2[4] = {2 * C * H * W, 1, W * 2 * C, 2 * C};
+    char *a = buffer(GLUE * 4), *b = buffer(GLUE), *d = buffer(GLUE * 4);
+    for (uint32_t bytes = 1; bytes <= 4; bytes *= 2)
+        for (int way = 0; way < 2; way++) {
+            char name[64];
+            snprintf(name, sizeof name, "%s %u bytes 1.6M", way ? "nhwc -> nchw" : "nchw -> nhwc", bytes);
+            move_case c = {.bytes = bytes, .ndims = 4, .n_srcs = 1, .srcs = {a, NULL}, .dst = d};
+            memcpy(c.dims, dims, sizeof dims);
+            memcpy(c.src_strides, way ? nhwc : nchw, sizeof nchw);
+            memcpy(c.dst_strides, way ? nchw : nhwc, sizeof nchw);
+            bench_tensor s = tensor_of(a, bytes, dims, c.src_strides), t = tensor_of(d, bytes, dims, c.dst_strides);
+            if (is_wanted(name))
+                report(name, 2 * (size_t)GLUE * bytes, move_prepare, move_run, &c, bench_peer_reorder(&s, &t));
+        }
+    for (int last = 0; last < 2; last++) {
+        const char *name = last ? "concat nhwc channels 2 x 1.6M" : "concat nchw channels 2 x 1.6M";
+        const int64_t *one = last ? nhwc : nchw, *two = last ? nhwc2 : nchw2;
+        move_case c = {.bytes = 1, .ndims = 4, .n_srcs = 2, .dst_step = last ? C : C * H * W, .srcs = {a, b}, .dst = d};
+        memcpy(c.dims, dims, sizeof dims);
+        memcpy(c.src_strides, one, sizeof nchw);
+        memcpy(c.dst_strides, two, sizeof nchw);
+        bench_tensor s0 = tensor_of(a, 1, dims, one), s1 = tensor_of(b, 1, dims, one), t = tensor_of(d, 1, dims, two);
+        t.dims[1] = 2 * C;
+        if (is_wanted(name))
+            report(name, 4 * (size_t)GLUE, move_prepare, move_run, &c, bench_peer_concat(&s0, &s1, &t, 1));
+    }
+    free(a);
+    free(b);
+    free(d);
+}
+
 int main(int argc, char **argv) {
     if (argc > 1) wanted = argv[1];
     omp_set_num_threads(1);
@@ -235,5 +301,6 @@ int main(int argc, char **argv) {
     quant_cases("25.7M", 32, 256, 56 * 56);
     lut_cases();
     binary_cases();
+    move_cases();
     return 0;
 }
