@@ -174,7 +174,7 @@ qdq_status qdqi_dnnl_batchnorm(float epsilon, bool fuse_relu, const qdqi_dnnl_md
 /* Reduced dims have size 1 in dst. */
 qdq_status qdqi_dnnl_reduction(qdqi_dnnl_alg alg, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
                                const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err);
-/* half_pixel coordinates; src NCX dims. */
+/* half_pixel coordinates, nearest takes ties away from zero; src NCX dims. */
 qdq_status qdqi_dnnl_resampling(qdqi_dnnl_alg alg, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
                                 const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err);
 qdq_status qdqi_dnnl_concat(int32_t axis, uint32_t n, const qdqi_dnnl_md *srcs, const qdqi_dnnl_md *dst,
