@@ -32,7 +32,7 @@ static qdq_status pick_main(qdqi_lower *lw, const elt *e, uint32_t *main_out, qd
 
 static qdq_status binary(qdqi_lower *lw, elt *e, uint32_t *main_value, uint32_t *other_value, qdqi_dnnl_alg *alg,
                          qdq_error *err) {
-    uint32_t first;
+    uint32_t first = 0;
     if (!qdqi_binary_alg(e->op, alg) || e->op->kind == QDQI_OP_BIASADD || e->op->kind == QDQI_OP_GREATEREQUAL)
         return qdqi_refuse(err, "binary", "no_primitive");
     QDQI_TRY(pick_main(lw, e, &first, err));
