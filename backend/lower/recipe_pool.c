@@ -60,7 +60,7 @@ qdq_status qdqi_recipe_pool(qdqi_lower *lw, const qdqi_part *part, qdq_error *er
         const int64_t reach = (p->sp.kernel[i] - 1) * p->sp.dilations[i] + 1;
         p->params.kernel[i] = p->sp.kernel[i];
         p->params.strides[i] = p->sp.strides[i];
-        p->params.dilations[i] = p->sp.dilations[i] - 1;
+        p->params.dilations[i] = p->sp.dilations[i];
         p->params.pads_begin[i] = p->sp.pads_begin[i];
         /* ceil mode is more padding at the end, which an average must not count */
         p->params.pads_end[i] = (out - 1) * p->sp.strides[i] + reach - in - p->sp.pads_begin[i];
