@@ -284,6 +284,27 @@ static void impl_destroy(void *impl) {
     qdqi_dnnl_prim_destroy(impl);
 }
 
+/* Bytes from the first to the last element. oneDNN's size of a strided descriptor counts the gap behind the last element of
+ * the outer dim too, which a box inside a larger tensor does not have. */
+static size_t touched_bytes(const qdqi_dnnl_prim *prim, const prim_arg *a) {
+    qdqi_dnnl_md md = {0};
+    const dnnl_dims_t *dims = NULL;
+    int ndims = 0;
+    size_t last = 0;
+    if (!qdqi_dnnl_prim_arg_strides(prim, a->arg, md.strides) ||
+        dnnl_memory_desc_query(a->md, dnnl_query_ndims_s32, &ndims) != dnnl_success ||
+        dnnl_memory_desc_query(a->md, dnnl_query_dims, (void *)&dims) != dnnl_success)
+        return a->bytes;
+    dnnl_data_type_t dtype = dnnl_data_type_undef;
+    if (dnnl_memory_desc_query(a->md, dnnl_query_data_type, &dtype) != dnnl_success) return a->bytes;
+    for (int i = 0; i < ndims; i++) {
+        if ((*dims)[i] == 0) return 0;
+        last += (size_t)((*dims)[i] - 1) * (size_t)md.strides[i];
+    }
+    const size_t bytes = (last + 1) * dnnl_data_type_size(dtype);
+    return bytes < a->bytes ? bytes : a->bytes;
+}
+
 qdq_status qdqi_dnnl_step(qdqi_plan *plan, qdqi_dnnl_prim *prim, const qdqi_buf *bufs, uint32_t n_bufs, uint32_t part,
                           qdq_error *err) {
     static const qdqi_step_ops ops = {
@@ -300,7 +321,8 @@ qdq_status qdqi_dnnl_step(qdqi_plan *plan, qdqi_dnnl_prim *prim, const qdqi_buf 
         return st;
     }
     for (uint32_t i = 0; i < n_bufs; i++) {
-        if (bufs[i] != QDQI_NO_BUF && qdqi_plan_buf_bytes(plan, bufs[i]) >= prim->args[i].bytes) continue;
+        if (bufs[i] != QDQI_NO_BUF && qdqi_plan_buf_bytes(plan, bufs[i]) >= touched_bytes(prim, &prim->args[i]))
+            continue;
         const qdq_status st =
             qdqi_fail(err, QDQ_E_INTERNAL, "%s: argument %u has a buffer of %zu bytes, expected %zu", prim->impl, i,
                       bufs[i] == QDQI_NO_BUF ? 0 : qdqi_plan_buf_bytes(plan, bufs[i]), prim->args[i].bytes);
