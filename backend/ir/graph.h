@@ -6,7 +6,12 @@
 #include "base/arena.h"
 #include "ir/schema.h"
 
+#ifdef __cplusplus
+typedef unsigned qdqi_refs; /* the tests, which are C++, only read the struct */
+#else
 #include <stdatomic.h>
+typedef atomic_uint qdqi_refs;
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -43,7 +48,7 @@ typedef struct qdqi_op {
 } qdqi_op;
 
 struct qdq_graph {
-    atomic_uint refs;
+    qdqi_refs refs;
     qdqi_arena arena;
     qdqi_op *ops;
     uint32_t n_ops, cap_ops;

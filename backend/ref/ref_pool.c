@@ -122,24 +122,23 @@ static float lowest(qdq_dtype dtype) {
         }                                                                                                              \
     }
 MAX_POOL(float, max_pool_f32)
+MAX_POOL(double, max_pool_f64)
 MAX_POOL(int64_t, max_pool_i64)
 
 qdq_status qdqi_ref_maxpool(qdqi_ref_ctx *c) {
     pool p;
     QDQI_TRY(pool_init(c, &p));
     const qdq_dtype dtype = c->in[0].desc->dtype;
-    const bool is_float = qdqi_dtype_is_float(dtype);
-    const float *src_f = is_float ? qdqi_ref_in_f32(c, 0) : NULL;
-    const int64_t *src_i = is_float ? NULL : qdqi_ref_in_i64(c, 0);
-    float *dst_f = is_float ? qdqi_ref_out_f32(c, 0) : NULL;
-    int64_t *dst_i = is_float ? NULL : qdqi_ref_out_i64(c, 0);
+    const qdqi_ref_type type = dtype == QDQ_DTYPE_F64       ? QDQI_REF_F64
+                               : qdqi_dtype_is_float(dtype) ? QDQI_REF_F32
+                                                            : QDQI_REF_I64;
+    const void *src = qdqi_ref_in(c, 0, type);
+    void *dst = qdqi_ref_out(c, 0, type);
     int64_t *off = qdqi_ref_temp(c, kernel_points(&p), sizeof *off);
     QDQI_REF_READY(c);
-    if (is_float) {
-        max_pool_f32(&p, src_f, dst_f, off, lowest(dtype), -INFINITY);
-    } else {
-        max_pool_i64(&p, src_i, dst_i, off, qdqi_dtype_min(dtype), qdqi_dtype_min(dtype));
-    }
+    if (type == QDQI_REF_F32) max_pool_f32(&p, src, dst, off, lowest(dtype), -INFINITY);
+    if (type == QDQI_REF_F64) max_pool_f64(&p, src, dst, off, -DBL_MAX, (double)-INFINITY);
+    if (type == QDQI_REF_I64) max_pool_i64(&p, src, dst, off, qdqi_dtype_min(dtype), qdqi_dtype_min(dtype));
     return QDQ_OK;
 }
 
@@ -195,7 +194,9 @@ qdq_status qdqi_ref_globalmaxpool(qdqi_ref_ctx *c) {
                 for (int64_t k = 1; k < v.points; k++)
                     if (src_i[at + k * v.p_stride] > dst_i[to]) dst_i[to] = src_i[at + k * v.p_stride];
             } else {
-                const double least = qdqi_dtype_is_float(dtype) ? (double)lowest(dtype) : (double)qdqi_dtype_min(dtype);
+                const double least = qdqi_dtype_is_float(dtype)
+                                         ? (dtype == QDQ_DTYPE_F64 ? -DBL_MAX : (double)lowest(dtype))
+                                         : (double)qdqi_dtype_min(dtype);
                 dst[to] = v.points == 0 ? least : -INFINITY;
                 for (int64_t k = 0; k < v.points; k++)
                     if (src[at + k * v.p_stride] > dst[to]) dst[to] = src[at + k * v.p_stride];

@@ -122,7 +122,7 @@ static void run_nearest(const qdqi_ref_ctx *c, const plan *p, const unsigned cha
     }
 }
 
-static void run_linear(const qdqi_ref_ctx *c, const plan *p, const float *from, float *to) {
+static void run_linear(const qdqi_ref_ctx *c, const plan *p, const double *from, double *to) {
     const qdq_tensor_desc *src = c->in[0].desc, *dst = c->out[0].desc;
     int64_t strides[QDQ_MAX_NDIMS], idx[QDQ_MAX_NDIMS] = {0};
     int32_t moving[QDQ_MAX_NDIMS], n_moving = 0;
@@ -144,9 +144,9 @@ static void run_linear(const qdqi_ref_ctx *c, const plan *p, const float *from, 
                 w *= is_hi ? t->w : 1.0 - t->w;
                 if (is_hi) off += (t->hi - t->lo) * strides[moving[k]];
             }
-            if (w != 0.0) sum += w * (double)from[off];
+            if (w != 0.0) sum += w * from[off];
         }
-        to[at] = (float)sum;
+        to[at] = sum;
         for (int32_t d = dst->ndims - 1; d >= 0 && ++idx[d] == dst->dims[d]; d--)
             idx[d] = 0;
     }
@@ -160,9 +160,9 @@ qdq_status qdqi_ref_interpolate(qdqi_ref_ctx *c) {
     p.coord =
         qdqi_op_str_is(c->op, QDQI_A_COORDINATE_TRANSFORMATION_MODE, "align_corners") ? ALIGN_CORNERS : HALF_PIXEL;
     const unsigned char *x_raw = p.is_nearest ? qdqi_ref_in_raw(c, 0) : NULL;
-    const float *x = p.is_nearest ? NULL : qdqi_ref_in_f32(c, 0);
+    const double *x = p.is_nearest ? NULL : qdqi_ref_in_f64(c, 0);
     unsigned char *y_raw = p.is_nearest ? qdqi_ref_out_raw(c, 0) : NULL;
-    float *y = p.is_nearest ? NULL : qdqi_ref_out_f32(c, 0);
+    double *y = p.is_nearest ? NULL : qdqi_ref_out_f64(c, 0);
     tap *taps = ask_taps(c);
     QDQI_REF_READY(c);
     const bool ncx = qdqi_op_str_is(c->op, QDQI_A_DATA_FORMAT, "NCX");
@@ -197,10 +197,10 @@ qdq_status qdqi_ref_resize(qdqi_ref_ctx *c) {
     plan p = {.coord = coords_of(c->op), .near = nearest_mode_of(c->op)};
     p.is_nearest = qdqi_op_str_is(c->op, QDQI_A_MODE, "nearest");
     const unsigned char *x_raw = p.is_nearest ? qdqi_ref_in_raw(c, 0) : NULL;
-    const float *x = p.is_nearest ? NULL : qdqi_ref_in_f32(c, 0);
+    const double *x = p.is_nearest ? NULL : qdqi_ref_in_f64(c, 0);
     const float *scales = qdqi_ref_in_f32(c, 2);
     unsigned char *y_raw = p.is_nearest ? qdqi_ref_out_raw(c, 0) : NULL;
-    float *y = p.is_nearest ? NULL : qdqi_ref_out_f32(c, 0);
+    double *y = p.is_nearest ? NULL : qdqi_ref_out_f64(c, 0);
     tap *taps = ask_taps(c);
     QDQI_REF_READY(c);
     uint32_t n_axes;
