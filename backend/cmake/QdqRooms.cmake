@@ -1,6 +1,7 @@
 # qdq_room(NAME FOLDER): the object library qdq_NAME from every .c below FOLDER.
 # qdq_program(NAME FOLDER [LIBRARIES...]): one program from every .c in FOLDER.
 # qdq_examples(FOLDER [PREFIX]): one program PREFIX<file> from each .c in FOLDER; sees the public header only.
+# qdq_example_test(NAME [ARGUMENTS...]): an example that is run as a test; its exit code is the answer.
 
 # What any file of ours may include by path: "base/status.h", "patterns/matcher.h", "kernels/quant/quant.h".
 add_library(qdq_internal INTERFACE)
@@ -101,4 +102,11 @@ function(qdq_examples FOLDER)
         set_target_properties(${NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
         target_link_libraries(${NAME} PRIVATE qdq_flags qdq m)
     endforeach()
+endfunction()
+
+function(qdq_example_test NAME)
+    if(QDQ_BUILD_TESTS AND TARGET ${NAME})
+        add_test(NAME example.${NAME} COMMAND ${NAME} ${ARGN})
+        set_tests_properties(example.${NAME} PROPERTIES LABELS example TIMEOUT 300)
+    endif()
 endfunction()
