@@ -1,6 +1,7 @@
 #include "onednn/onednn_impl.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static qdq_status finish_reorder(qdqi_dnnl_request *r, qdqi_dnnl_prim **out, qdq_error *err) {
     const dnnl_engine_t engine = qdqi_dnnl_engine();
@@ -65,6 +66,10 @@ static qdq_status pack_now(packing *p, const qdqi_dnnl_prim *prim, qdqi_dnnl_arg
     snprintf(what, sizeof what, "packing argument %d of %s", (int)arg, qdqi_dnnl_prim_impl(prim));
     if (chosen == NULL) return qdqi_fail(err, QDQ_E_INTERNAL, "%s: there is no such argument", what);
     QDQI_TRY(qdqi_dnnl_make_md(src, "pack", "src", &p->src_md, err));
+    if (dnnl_memory_desc_equal(p->src_md, chosen)) { /* also: oneDNN has no reorder from 4 to 4 bits */
+        memcpy(dst, src_data, dnnl_memory_desc_get_size(chosen));
+        return QDQ_OK;
+    }
     QDQI_TRY(qdqi_dnnl_check(dnnl_reorder_primitive_desc_create(&p->pd, p->src_md, engine, chosen, engine, NULL), what,
                              err));
     QDQI_TRY(qdqi_dnnl_check(dnnl_primitive_create(&p->reorder, p->pd), what, err));

@@ -168,6 +168,69 @@ TEST(OnednnMatmulPosts, RunInOrderWithOperandsOfEveryType) {
     });
 }
 
+struct DecompressCase {
+    const char *name;
+    qdq_dtype weights;
+    int64_t group; // of k; 0: one scale per column
+    bool zp;
+};
+
+class OnednnDecompress : public testing::TestWithParam<DecompressCase> {};
+
+// float activations, integer weights: scales and zero points per column, or per group of rows and column
+TEST_P(OnednnDecompress, MatchesNaiveLoop) {
+    QDQ_SKIP_WITHOUT_ONEDNN();
+    const DecompressCase &c = GetParam();
+    Random random;
+    const int64_t m = 3, k = 128, n = 32, rows = c.group == 0 ? 1 : k / c.group;
+    Tensor src(QDQ_DTYPE_F32, {m, k}), weights(c.weights, {k, n}), dst(QDQ_DTYPE_F32, {m, n});
+    Tensor scale(QDQ_DTYPE_F32, {rows, n}), zp(QDQ_DTYPE_S8, {rows, n});
+    src.fill(random, -8, 8, 0.25);
+    weights.fill_all(random);
+    scale.fill(random, 1, 4, 0.125);
+    zp.fill(random, 0, 5);
+    qdqi_dnnl_attr attr = {};
+    attr.weights.has_scale = true;
+    attr.weights.has_zp = c.zp;
+    attr.weights.scale_mask = attr.weights.zp_mask = c.group == 0 ? 2 : 3;
+    attr.weights.zp_dtype = QDQ_DTYPE_S8;
+    attr.weights.group[0] = c.group;
+    attr.weights.group[1] = c.group == 0 ? 0 : 1;
+    qdq_error err = {};
+    qdqi_dnnl_prim *prim = nullptr;
+    const qdqi_dnnl_md wmd = any_of(weights.md);
+    ASSERT_EQ(qdqi_dnnl_matmul(&src.md, &wmd, nullptr, &dst.md, &attr, &prim, &err), QDQ_OK) << err.text;
+    std::vector<uint8_t> packed(qdqi_dnnl_prim_arg_bytes(prim, QDQI_DNNL_WEIGHTS));
+    ASSERT_EQ(qdqi_dnnl_pack(prim, QDQI_DNNL_WEIGHTS, &weights.md, weights.data.data(), packed.data(), &err), QDQ_OK)
+        << err.text;
+    RecordProperty("impl", qdqi_dnnl_prim_impl(prim));
+    ASSERT_EQ(run_prim(prim,
+                       {{QDQI_DNNL_SRC, &src.data},
+                        {QDQI_DNNL_WEIGHTS, &packed},
+                        {QDQI_DNNL_DST, &dst.data},
+                        {QDQI_DNNL_SCALE_WEIGHTS, &scale.data},
+                        {QDQI_DNNL_ZP_WEIGHTS, &zp.data}},
+                       &err),
+              QDQ_OK)
+        << err.text;
+    for_each(dst.md, [&](const Dims &i) {
+        double acc = 0;
+        for (int64_t j = 0; j < k; j++) {
+            const Dims at = {c.group == 0 ? 0 : j / c.group, i[1]};
+            acc += src.at({i[0], j}) * (weights.at({j, i[1]}) - (c.zp ? zp.at(at) : 0)) * scale.at(at);
+        }
+        EXPECT_NEAR(dst.at(i), acc, 1e-5 * std::max(100.0, std::fabs(acc)));
+    });
+}
+
+INSTANTIATE_TEST_SUITE_P(All, OnednnDecompress,
+                         testing::Values(DecompressCase{"s8Column", QDQ_DTYPE_S8, 0, false},
+                                         DecompressCase{"s8ColumnZp", QDQ_DTYPE_S8, 0, true},
+                                         DecompressCase{"u8GroupZp", QDQ_DTYPE_U8, 32, true},
+                                         DecompressCase{"s4Group", QDQ_DTYPE_S4, 64, false},
+                                         DecompressCase{"u4GroupZp", QDQ_DTYPE_U4, 32, true}),
+                         [](const testing::TestParamInfo<DecompressCase> &p) { return std::string(p.param.name); });
+
 struct ConvCase {
     const char *name;
     bool transposed;
@@ -271,5 +334,56 @@ INSTANTIATE_TEST_SUITE_P(
                     ConvCase{"u8Depthwise", false, 16, 16, 16, 1, 0, 1, QDQ_DTYPE_U8, QDQ_DTYPE_U8, true},
                     ConvCase{"u8Transposed", true, 1, 16, 24, 2, 0, 1, QDQ_DTYPE_U8, QDQ_DTYPE_U8, false}),
     [](const testing::TestParamInfo<ConvCase> &p) { return std::string(p.param.name); });
+
+// A residual block's tail: conv, + s8 residual (binary, with a scale folded into a mul), relu; and the in-place sum.
+TEST(OnednnConvolutionPosts, AddResidualsOfEitherKind) {
+    QDQ_SKIP_WITHOUT_ONEDNN();
+    if (!qdqi_dnnl_int8_exact()) GTEST_SKIP() << "int8 sums saturate on this CPU";
+    for (bool in_place : {false, true}) {
+        Random random;
+        Tensor src(channels_last_md(QDQ_DTYPE_U8, {1, 32, 6, 6})), dst(channels_last_md(QDQ_DTYPE_U8, {1, 32, 6, 6}));
+        Tensor weights(QDQ_DTYPE_S8, {32, 32, 1, 1}), residual(channels_last_md(QDQ_DTYPE_S8, {1, 32, 6, 6}));
+        src.fill_all(random);
+        weights.fill_all(random);
+        residual.fill_all(random);
+        qdqi_dnnl_attr attr = {};
+        attr.dst.has_scale = true;
+        attr.n_posts = 2;
+        if (in_place)
+            attr.posts[0] = {QDQI_DNNL_SUM, 64.0f, 0, 2, QDQ_DTYPE_S8, {}};
+        else
+            attr.posts[0] = {QDQI_DNNL_BIN_ADD, 0, 0, 0, QDQ_DTYPE_UNDEF, residual.md};
+        attr.posts[1] = {QDQI_DNNL_ELT_RELU, 0, 0, 0, QDQ_DTYPE_UNDEF, {}};
+        qdqi_dnnl_conv conv = {};
+        conv.n_spatial = 2;
+        conv.strides[0] = conv.strides[1] = 1;
+        qdq_error err = {};
+        const qdqi_dnnl_md wmd = any_of(weights.md);
+        qdqi_dnnl_prim *prim = nullptr;
+        ASSERT_EQ(qdqi_dnnl_convolution(&conv, &src.md, &wmd, nullptr, &dst.md, &attr, &prim, &err), QDQ_OK)
+            << err.text;
+        std::vector<uint8_t> packed(qdqi_dnnl_prim_arg_bytes(prim, QDQI_DNNL_WEIGHTS));
+        ASSERT_EQ(qdqi_dnnl_pack(prim, QDQI_DNNL_WEIGHTS, &weights.md, weights.data.data(), packed.data(), &err),
+                  QDQ_OK);
+        if (in_place) dst.data = residual.data; // s8 bytes in the u8 destination
+        auto scale = bytes_of(std::vector<float>{512.0f});
+        ASSERT_EQ(run_prim(prim,
+                           {{QDQI_DNNL_SRC, &src.data},
+                            {QDQI_DNNL_WEIGHTS, &packed},
+                            {QDQI_DNNL_DST, &dst.data},
+                            {QDQI_DNNL_SCALE_DST, &scale},
+                            {QDQI_DNNL_POST_OP + 0, &residual.data}},
+                           &err),
+                  QDQ_OK)
+            << err.text;
+        for_each(dst.md, [&](const Dims &i) {
+            double v = 0;
+            for (int64_t ic = 0; ic < 32; ic++)
+                v += src.at({0, ic, i[2], i[3]}) * weights.at({i[1], ic, 0, 0});
+            v += in_place ? 64.0 * (residual.at(i) - 2) : residual.at(i);
+            EXPECT_EQ(dst.at(i), saturate((v < 0 ? 0 : v) / 512, QDQ_DTYPE_U8));
+        });
+    }
+}
 
 } // namespace
