@@ -1,15 +1,16 @@
 /* qdq-bench: runs JSON graphs against the reference executor, in benchdnn's words.
  *
- *     bench_main    command line, batch files, result lines, summary
- *     bench_case    one case: load, fill, partition, compile, execute, compare or time
- *     bench_fill    the content of graph inputs
- *     bench_compare tolerances and their application */
+ *     bench_main       command line, batch files, result lines, summary
+ *     bench_case       one case: load, fill, partition, compile, execute, compare or time
+ *     bench_fill       the content of graph inputs
+ *     harness/compare  tolerances and their application */
 #ifndef BENCH_H
 #define BENCH_H
 
 #include "base/error.h"
 #include "base/text.h"
 #include "frontends/json_case.h"
+#include "harness/compare.h"
 
 #include <stdio.h>
 
@@ -105,32 +106,5 @@ void bench_fill(const qdqi_json_case *c, const bench_drive *drive, bench_tensor 
 
 /* Ops whose value near a rounding tie hangs on how a function was approximated. */
 bool bench_is_transcendental(const char *kind);
-
-/* ---- comparison ------------------------------------------------------------------------------------------------- */
-
-/* What is allowed to differ; set from the ops of the partition. */
-typedef struct bench_rule {
-    bool exact; /* a single quantize-family or data-moving op */
-    bool transcendental;
-    bool narrow;    /* bf16 or f16 inside */
-    bool long_sums; /* accumulates over many elements */
-} bench_rule;
-
-/* Where an integer result comes from: q = round(x / scale + zp). `x` NULL: not known, the result must be equal. */
-typedef struct bench_quantizer {
-    const qdq_tensor *x;
-    const float *scales;
-    const int64_t *zps; /* NULL: 0 */
-    size_t n_scales, n_zps;
-    int32_t axis; /* of per_channel */
-} bench_quantizer;
-
-typedef struct bench_counts {
-    int64_t errors, total, zeros, saturated;
-} bench_counts;
-
-/* Compare element by element; prints the points that differ at verbose ≥ 6. */
-bench_counts bench_compare(const qdq_tensor *got, const qdq_tensor *want, const bench_rule *rule,
-                           const bench_quantizer *quantizer, int verbose);
 
 #endif

@@ -317,8 +317,8 @@ static void judge(const bench_case *b, double *zeros, double *saturated) {
             if (qdq_partition_output(b->parts[i].p, k, &desc, NULL) != QDQ_OK) continue;
             const bench_tensor *t = bench_find(&b->ref, desc.id);
             if (t == NULL) continue;
-            const bench_rule rule = {.exact = true};
-            const bench_counts n = bench_compare(&t->t, &t->t, &rule, NULL, 0);
+            const qdqh_rule rule = {.exact = true};
+            const qdqh_counts n = qdqh_compare(&t->t, &t->t, &rule, NULL, 0);
             if (n.total == 0) continue;
             *zeros = fmax(*zeros, (double)n.zeros / (double)n.total);
             if (t->t.desc.dtype != QDQ_DTYPE_BOOLEAN)
@@ -426,8 +426,8 @@ static bool is_exact_alone(const char *kind) {
     return false;
 }
 
-static bench_rule rule_of(const bench_case *b, const part *p) {
-    bench_rule rule = {0};
+static qdqh_rule rule_of(const bench_case *b, const part *p) {
+    qdqh_rule rule = {0};
     const size_t n = qdq_partition_n_ops(p->p);
     for (size_t i = 0; i < n; i++) {
         uint64_t id = 0;
@@ -446,10 +446,10 @@ static bench_rule rule_of(const bench_case *b, const part *p) {
 
 /* Parameters of the Quantize that made tensor `id`; false when it is not such a result or they are not known. The static
  * ones borrow from the case; runtime ones are copied into `room` (arena of the case). */
-static bool quantizer_of(bench_case *b, uint64_t id, bench_quantizer *q) {
+static bool quantizer_of(bench_case *b, uint64_t id, qdqh_quantizer *q) {
     const qdqi_json_op *op = producer(b, id);
     if (!is_quantize(op) || op->n_in < 1) return false;
-    *q = (bench_quantizer){0};
+    *q = (qdqh_quantizer){0};
     const bench_tensor *x = bench_find(&b->ref, op->in[0].id);
     if (x == NULL) x = bench_find(&b->inputs, op->in[0].id);
     if (x == NULL) return false;
@@ -491,8 +491,8 @@ static bool quantizer_of(bench_case *b, uint64_t id, bench_quantizer *q) {
     return q->scales != NULL;
 }
 
-static qdq_status check_part(bench_case *b, part *p, bench_counts *sum) {
-    const bench_rule rule = rule_of(b, p);
+static qdq_status check_part(bench_case *b, part *p, qdqh_counts *sum) {
+    const qdqh_rule rule = rule_of(b, p);
     for (size_t k = 0; k < p->n_out; k++) {
         const bench_tensor *want = bench_find(&b->ref, p->out[k].desc.id);
         if (want == NULL) return qdqi_fail(&b->err, QDQ_E_INTERNAL, "no reference for a result");
@@ -502,9 +502,9 @@ static qdq_status check_part(bench_case *b, part *p, bench_counts *sum) {
                 &b->err, QDQ_E_BAD_SHAPE, "tensor %" PRIu64 ": compiled as %s %s, expected %s %s", want->t.desc.id,
                 qdq_dtype_name(p->out[k].desc.dtype), qdqi_shape_str(p->out[k].desc.ndims, p->out[k].desc.dims).s,
                 qdq_dtype_name(want->t.desc.dtype), qdqi_shape_str(want->t.desc.ndims, want->t.desc.dims).s);
-        bench_quantizer q;
+        qdqh_quantizer q;
         const bool has_q = quantizer_of(b, want->t.desc.id, &q);
-        const bench_counts n = bench_compare(&p->out[k], &want->t, &rule, has_q ? &q : NULL, b->run->verbose);
+        const qdqh_counts n = qdqh_compare(&p->out[k], &want->t, &rule, has_q ? &q : NULL, b->run->verbose);
         sum->errors += n.errors;
         sum->total += n.total;
         sum->zeros += n.zeros;
@@ -536,7 +536,7 @@ static void settle(bench_case *b, bench_result result, const char *why) {
 }
 
 static qdq_status run_parts(bench_case *b) {
-    bench_counts sum = {0};
+    qdqh_counts sum = {0};
     for (size_t i = 0; i < b->n_parts; i++) {
         part *p = &b->parts[i];
         QDQI_TRY(compile_part(b, i));

@@ -225,3 +225,13 @@ TEST(JsonRead, OurCasesLoad) {
         qdq_graph_destroy(&graph);
     }
 }
+
+TEST(JsonRead, EveryCaseIsInABatch) {
+    std::string batches;
+    for (const char *name : {"op", "pattern", "model"})
+        batches += Slurp(std::string(QDQ_SOURCE_DIR) + "/graph_tests/cases/batch_" + name);
+    for (const std::string &path : Cases()) {
+        const std::string name = path.substr(path.rfind('/') + 1);
+        EXPECT_NE(batches.find("--case=" + name + "\n"), std::string::npos) << name;
+    }
+}

@@ -13,12 +13,13 @@
  *     f32: rel 1e-5, abs 1e-6 (8 ulp of the largest); with approximated functions or long sums abs 1e-5;
  *     bf16, f16 out: one step of the type (2^-7, 2^-10), four with narrow values inside a chain;
  *     f8 out: one step (2^-2, 2^-3). */
-#include "bench.h"
+#include "harness/compare.h"
 
 #include "base/dtype.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 
 enum { MAX_POINTS = 10 };
 
@@ -41,7 +42,7 @@ typedef struct tolerance {
     double near;     /* integers */
 } tolerance;
 
-static tolerance tolerance_of(const bench_rule *rule, qdq_dtype dtype, double largest) {
+static tolerance tolerance_of(const qdqh_rule *rule, qdq_dtype dtype, double largest) {
     tolerance t = {0};
     if (rule->exact) return t;
     t.near = pow2(rule->narrow ? -6 : rule->transcendental ? -13 : -17);
@@ -71,7 +72,7 @@ static bool same_float(double got, double want, const tolerance *t) {
 }
 
 /* x / scale + zp in real arithmetic; NaN when not known. */
-static double real_of(const bench_quantizer *q, const int64_t *index, double *size_out) {
+static double real_of(const qdqh_quantizer *q, const int64_t *index, double *size_out) {
     const qdq_tensor_desc *d = &q->x->desc;
     const double x = qdqi_load_f64(q->x->data, d->dtype, offset_of(d, index));
     const size_t channel = d->ndims > 0 ? (size_t)index[q->axis] : 0;
@@ -81,7 +82,7 @@ static double real_of(const bench_quantizer *q, const int64_t *index, double *si
     return x / scale + zp;
 }
 
-static bool same_integer(int64_t got, int64_t want, qdq_dtype dtype, const bench_quantizer *q, const int64_t *index,
+static bool same_integer(int64_t got, int64_t want, qdq_dtype dtype, const qdqh_quantizer *q, const int64_t *index,
                          const tolerance *t) {
     if (got == want) return true;
     if (q == NULL || q->x == NULL || t->near == 0.0) return false;
@@ -124,9 +125,9 @@ static double largest_of(const qdq_tensor *t) {
     return largest;
 }
 
-bench_counts bench_compare(const qdq_tensor *got, const qdq_tensor *want, const bench_rule *rule,
-                           const bench_quantizer *quantizer, int verbose) {
-    bench_counts counts = {0};
+qdqh_counts qdqh_compare(const qdq_tensor *got, const qdq_tensor *want, const qdqh_rule *rule,
+                         const qdqh_quantizer *quantizer, int verbose) {
+    qdqh_counts counts = {0};
     if (is_empty(&want->desc)) return counts;
     const qdq_dtype dtype = want->desc.dtype;
     const bool is_float = qdqi_dtype_is_float(dtype);
