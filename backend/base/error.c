@@ -4,12 +4,19 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Names come from files and may hold line ends; a text is one line. */
+static void keep_one_line(char *text) {
+    for (; *text != '\0'; text++)
+        if ((unsigned char)*text < 0x20 || *text == 0x7F) *text = '?';
+}
+
 qdq_status qdqi_fail(qdq_error *err, qdq_status status, const char *fmt, ...) {
     if (err == NULL) return status;
     va_list args;
     va_start(args, fmt);
     vsnprintf(err->text, sizeof err->text, fmt, args);
     va_end(args);
+    keep_one_line(err->text);
     err->status = status;
     return status;
 }
@@ -28,6 +35,7 @@ qdq_status qdqi_fail_in(qdq_error *err, qdq_status status, const char *fmt, ...)
         /* a text longer than the buffer is cut; the front, which says where, is what must survive */
         if (snprintf(err->text + n, left, ": %s", was) < 0) err->text[n] = '\0';
     }
+    keep_one_line(err->text);
     err->status = status;
     return status;
 }

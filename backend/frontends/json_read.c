@@ -28,18 +28,10 @@ typedef struct reader {
     qdq_error *err;
 } reader;
 
-/* Names come from the file and go into one-line messages. */
-static void one_line(qdq_error *err) {
-    for (char *s = err == NULL ? NULL : err->text; s != NULL && *s != '\0'; s++)
-        if ((unsigned char)*s < 0x20 || *s == 0x7F) *s = '?';
-}
-
 static qdq_status place(const qdqi_json_case *c, const qdqi_json_step *step, qdq_status status, qdq_error *err) {
     if (err == NULL) return status;
     const qdqi_json_where where = qdqi_json_find(c->text, c->n_text, step);
-    status = qdqi_fail_in(err, status, "%s:%zu:%zu", c->file, where.line, where.col);
-    one_line(err);
-    return status;
+    return qdqi_fail_in(err, status, "%s:%zu:%zu", c->file, where.line, where.col);
 }
 
 /* Fail at a value: `what` was expected. */
@@ -387,9 +379,7 @@ static qdq_status read_case(qdqi_json_case *c, qdq_error *err) {
     if (c->root == NULL) {
         if (json_error_code(&syntax) == json_error_out_of_memory) return QDQI_NO_MEMORY(err);
         const int line = syntax.line > 0 ? syntax.line : 1, col = syntax.column > 0 ? syntax.column : 1;
-        const qdq_status st = qdqi_fail(err, QDQ_E_JSON, "%s:%d:%d: %s", c->file, line, col, syntax.text);
-        one_line(err);
-        return st;
+        return qdqi_fail(err, QDQ_E_JSON, "%s:%d:%d: %s", c->file, line, col, syntax.text);
     }
     reader r = {c, err};
     return read_document(&r);

@@ -171,7 +171,7 @@ TEST(JsonRewrite, BadRewritesAreErrors) {
         {"0:2x3*aa", nullptr, nullptr, 0, "in-shapes: `aa`"},
         {"0:1x1x1x1x1x1x1x1x1x1x1x1x1", nullptr, nullptr, 0, "in-shapes"},
         {"0:99999999999x99999999999", nullptr, nullptr, 0, ""},
-        {"0:2x8", nullptr, nullptr, 0, "<json>: with the rewrites"},
+        {"0:2x8", nullptr, nullptr, 0, "<json>:1:79: "},
         {nullptr, "1", nullptr, 0, "op-attrs"},
         {nullptr, "9:transpose_a:1", nullptr, 0, "op-attrs: the graph has no op 9"},
         {nullptr, "1:transpose_a", nullptr, 0, "op-attrs"},
