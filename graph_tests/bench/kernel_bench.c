@@ -8,6 +8,7 @@
 #include "kernels/binary/binary.h"
 #include "kernels/lut/lut.h"
 #include "kernels/move/move.h"
+#include "kernels/pool/pool.h"
 #include "kernels/quant/quant.h"
 
 #include <omp.h>
@@ -292,6 +293,69 @@ static void move_cases(void) {
     free(d);
 }
 
+/* ---- pooling ---- */
+
+typedef struct pool_case {
+    qk_pool pool;
+    qk_pool_quant quant;
+    const void *src;
+    void *dst, *scratch;
+} pool_case;
+
+static void pool_prepare(void *arg) {
+    pool_case *c = arg;
+    if (!qk_pool_init(&c->pool) || !qk_pool_quant_init(&c->pool, 0.02f, 0, 0.02f, 0, true, &c->quant)) exit(1);
+}
+static void pool_run(void *arg) {
+    pool_case *c = arg;
+    qk_pool_run(&c->pool, &c->quant, c->src, c->dst, 0, c->pool.n_tasks, c->scratch);
+}
+
+static void pool_cases(void) {
+    uint8_t *a = buffer(GLUE), *d = buffer(GLUE), *scratch = buffer(1 << 20);
+    for (int form = 0; form < 6; form++) {
+        bool is_max = form % 3 == 0, is_global = form % 3 == 2, last = form >= 3;
+        char name[64];
+        snprintf(name, sizeof name, "%s u8 %s 1.6M",
+                 is_global ? "global avgpool"
+                 : is_max  ? "maxpool 2x2s2"
+                           : "avgpool 2x2s2",
+                 last ? "nhwc" : "nchw");
+        if (!is_wanted(name)) continue;
+        pool_case c = {.pool = {.is_max = is_max,
+                                .channels_last = last,
+                                .src = QDQ_DTYPE_U8,
+                                .dst = QDQ_DTYPE_U8,
+                                .n = N,
+                                .c = C,
+                                .in = {1, H, W},
+                                .out = {1, H / 2, W / 2},
+                                .kernel = {1, 2, 2},
+                                .stride = {1, 2, 2},
+                                .dilation = {1, 1, 1}},
+                       .src = a,
+                       .dst = d,
+                       .scratch = scratch};
+        if (is_global)
+            for (int k = 1; k < 3; k++) {
+                c.pool.kernel[k] = c.pool.in[k];
+                c.pool.out[k] = c.pool.stride[k] = 1;
+            }
+        int64_t oh = c.pool.out[1], ow = c.pool.out[2];
+        bench_tensor s = {a, QDQ_DTYPE_U8, 4, {N, C, H, W}, {C * H * W, H * W, W, 1}, 0.0f, 0};
+        bench_tensor t = {d, QDQ_DTYPE_U8, 4, {N, C, oh, ow}, {C * oh * ow, oh * ow, ow, 1}, 0.0f, 0};
+        if (last) {
+            memcpy(s.strides, (int64_t[]){C * H * W, 1, C * W, C}, 4 * sizeof(int64_t));
+            memcpy(t.strides, (int64_t[]){C * oh * ow, 1, C * ow, C}, 4 * sizeof(int64_t));
+        }
+        report(name, (size_t)(GLUE + N * C * oh * ow), pool_prepare, pool_run, &c,
+               is_global ? NULL : bench_peer_pool2x2(&s, &t, is_max));
+    }
+    free(a);
+    free(d);
+    free(scratch);
+}
+
 int main(int argc, char **argv) {
     if (argc > 1) wanted = argv[1];
     omp_set_num_threads(1);
@@ -302,5 +366,6 @@ int main(int argc, char **argv) {
     lut_cases();
     binary_cases();
     move_cases();
+    pool_cases();
     return 0;
 }
