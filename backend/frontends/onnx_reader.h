@@ -25,8 +25,8 @@
 /* One tensor name of the model. */
 typedef struct qdqi_onnx_value {
     const char *name; /* borrowed from the message, or from the arena */
-    qdq_tensor_desc
-        desc;          /* what is known before inference: all of constants and graph inputs, else often only the id */
+    /* known before inference: all of constants and graph inputs, else often only the id */
+    qdq_tensor_desc desc;
     const char *shown; /* what the graph calls it, when that is not `name` */
     bool is_input;
     bool is_constant;
