@@ -66,6 +66,7 @@ qdq_status qdqi_onnx_put_window(qdqi_onnx_emit *e, bool is_pool, bool has_dilati
     int64_t strides[QDQ_MAX_NDIMS], pads[2 * QDQ_MAX_NDIMS], dilations[QDQ_MAX_NDIMS], kernel[QDQ_MAX_NDIMS];
     const char *auto_pad = NULL;
     const size_t count = (size_t)spatial;
+    if (e->st != QDQ_OK) return e->st;
     QDQI_TRY_GOTO(e->st, done, list_of(n, "strides", spatial, 1, strides));
     QDQI_TRY_GOTO(e->st, done, list_of(n, "pads", 2 * spatial, 0, pads));
     QDQI_TRY_GOTO(e->st, done, list_of(n, "dilations", spatial, 1, dilations));

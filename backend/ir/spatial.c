@@ -28,7 +28,7 @@ static void place_weights(const qdqi_op *op, qdqi_spatial *s) {
     const char *format = attr->v.str;
     const int32_t first = format[0] == 'X' ? s->n : 0; /* the first of the two channel dims */
     s->w_sp_dim = format[0] == 'X' ? 0 : 2;
-    const bool o_first = format[0] == 'O' || format[1] == 'O';
+    const bool o_first = format[format[0] == 'X' ? 1 : 0] == 'O';
     s->w_oc_dim = first + (o_first ? 0 : 1);
     s->w_ic_dim = first + (o_first ? 1 : 0);
 }

@@ -335,7 +335,7 @@ def microsoft():
     m.op("QLinearSigmoid", a, sa, za, np.float32(1 / 256), np.uint8(0), **ms)
     m.op("QLinearLeakyRelu", a, sa, za, sa, za, alpha=0.1, **ms)
     m.op("QLinearGlobalAveragePool", a, sa, za, sb, zb, channels_last=0, **ms)
-    m.op("QLinearAveragePool", a, sa, za, sa, za, kernel_shape=[2, 2], strides=[2, 2], **ms)
+    m.op("QLinearAveragePool", a, sa, za, sb, zb, kernel_shape=[2, 2], strides=[2, 2], **ms)
     m.op("QLinearSoftmax", u8(2, 5), sa, za, np.float32(1 / 256), np.uint8(0), axis=-1, opset=13, **ms)
     m.op("QLinearConcat", sy, zy, a, sa, za, b, sb, zb, axis=1, **ms)
     w = s8(5, 4)
