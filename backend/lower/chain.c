@@ -222,6 +222,16 @@ static qdq_status operand_buf(qdqi_lower *lw, const qdqi_posts *p, uint32_t valu
     return qdqi_lower_read_as(lw, value, &want, buf, err);
 }
 
+qdq_status qdqi_posts_operand(qdqi_lower *lw, qdqi_posts *p, qdqi_dnnl_alg alg, uint32_t value, qdq_error *err) {
+    qdqi_dnnl_post post = {.alg = alg};
+    qdqi_buf buf;
+    if (room(p) < 1) return qdqi_refuse(err, "post_op", "too_many");
+    QDQI_TRY(operand_buf(lw, p, value, &post.operand, &buf, err));
+    qdqi_args_add(p->args, (qdqi_dnnl_arg)(QDQI_DNNL_POST_OP + (int)p->attr->n_posts), buf);
+    (void)add_post(p, post);
+    return QDQ_OK;
+}
+
 /* BiasAdd in NCX puts the bias on dim 1: same as a binary operand of dims 1xCx1x1. */
 static void bias_add_desc(const qdqi_op *op, const qdq_tensor_desc *dst, qdq_tensor_desc *desc) {
     if (op->kind != QDQI_OP_BIASADD || !qdqi_op_str_is(op, QDQI_A_DATA_FORMAT, "NCX")) return;
@@ -244,12 +254,8 @@ static qdq_status append_binary(qdqi_lower *lw, qdqi_posts *p, const qdqi_link *
         const float sign = link->alg == QDQI_DNNL_BIN_SUB ? -1.0f : 1.0f;
         const float s1 = sign * s;
         if (isfinite(1.0f / s1)) {
-            qdqi_dnnl_post post = {.alg = QDQI_DNNL_BIN_ADD};
-            qdqi_buf buf;
-            QDQI_TRY(operand_buf(lw, p, other->q_value, &post.operand, &buf, err));
             (void)add_eltwise(p, QDQI_DNNL_ELT_LINEAR, 1.0f / s1, -(float)qdqi_qparams_zp0(&other->q));
-            qdqi_args_add(p->args, (qdqi_dnnl_arg)(QDQI_DNNL_POST_OP + (int)p->attr->n_posts), buf);
-            (void)add_post(p, post);
+            QDQI_TRY(qdqi_posts_operand(lw, p, QDQI_DNNL_BIN_ADD, other->q_value, err));
             (void)add_eltwise(p, QDQI_DNNL_ELT_LINEAR, s1, 0.0f);
             return QDQ_OK;
         }
@@ -321,6 +327,18 @@ static bool axis_md(const qdqi_posts *p, int32_t axis, int64_t n, qdqi_dnnl_md *
     return operand_md(p, &desc, md);
 }
 
+qdq_status qdqi_posts_channel(qdqi_lower *lw, qdqi_posts *p, qdqi_dnnl_alg alg, const float *values, int64_t n,
+                              int32_t axis, qdq_error *err) {
+    qdqi_dnnl_post post = {.alg = alg};
+    qdqi_buf buf;
+    if (room(p) < 1) return qdqi_refuse(err, "post_op", "too_many");
+    if (!axis_md(p, axis, n, &post.operand)) return qdqi_refuse(err, "post_op", "axis");
+    QDQI_TRY(qdqi_lower_const(lw, values, (size_t)n * sizeof *values, &buf, err));
+    qdqi_args_add(p->args, (qdqi_dnnl_arg)(QDQI_DNNL_POST_OP + (int)p->attr->n_posts), buf);
+    (void)add_post(p, post);
+    return QDQ_OK;
+}
+
 qdq_status qdqi_posts_quantize(qdqi_lower *lw, qdqi_posts *p, const qdqi_qparams *q, bool as_attributes,
                                qdq_error *err) {
     if (q->gran == QDQI_GRAN_GROUP) return qdqi_refuse(err, "quantize", "grouped_dst");
@@ -347,17 +365,12 @@ qdq_status qdqi_posts_quantize(qdqi_lower *lw, qdqi_posts *p, const qdqi_qparams
     QDQI_TRY(qdqi_qparams_scale_buf(lw, q, &buf, err));
     qdqi_args_add(p->args, (qdqi_dnnl_arg)(QDQI_DNNL_POST_OP + (int)p->attr->n_posts), buf);
     (void)add_post(p, post);
-    if (q->has_zp) {
-        float *zps = qdqi_arena_alloc(&lw->arena, (size_t)q->n, sizeof *zps);
-        if (zps == NULL) return QDQI_NO_MEMORY(err);
-        for (int64_t i = 0; i < q->n; i++)
-            zps[i] = (float)q->zps[i];
-        QDQI_TRY(qdqi_lower_const(lw, zps, (size_t)q->n * sizeof *zps, &buf, err));
-        post.alg = QDQI_DNNL_BIN_ADD;
-        qdqi_args_add(p->args, (qdqi_dnnl_arg)(QDQI_DNNL_POST_OP + (int)p->attr->n_posts), buf);
-        (void)add_post(p, post);
-    }
-    return QDQ_OK;
+    if (!q->has_zp) return QDQ_OK;
+    float *zps = qdqi_arena_alloc(&lw->arena, (size_t)q->n, sizeof *zps);
+    if (zps == NULL) return QDQI_NO_MEMORY(err);
+    for (int64_t i = 0; i < q->n; i++)
+        zps[i] = (float)q->zps[i];
+    return qdqi_posts_channel(lw, p, QDQI_DNNL_BIN_ADD, zps, q->n, q->axis, err);
 }
 
 /* ---- what did not fit into the primitive ------------------------------------------------------------------------- */

@@ -67,6 +67,11 @@ qdq_status qdqi_posts_links(qdqi_lower *lw, qdqi_posts *posts, const qdqi_chain 
 qdq_status qdqi_posts_quantize(qdqi_lower *lw, qdqi_posts *posts, const qdqi_qparams *q, bool as_attributes,
                                qdq_error *err);
 
+/* One binary post-op whose operand is `value` as stored / n constants along `axis` of the result (n 1: one for all). */
+qdq_status qdqi_posts_operand(qdqi_lower *lw, qdqi_posts *posts, qdqi_dnnl_alg alg, uint32_t value, qdq_error *err);
+qdq_status qdqi_posts_channel(qdqi_lower *lw, qdqi_posts *posts, qdqi_dnnl_alg alg, const float *values, int64_t n,
+                              int32_t axis, qdq_error *err);
+
 /* An op that only moves data, on the values `in`/`out` in place of its own (their integer forms, say). UNSUPPORTED when there is no
  * faster way than the reference. */
 qdq_status qdqi_lower_move(qdqi_lower *lw, const qdqi_op *op, const uint32_t *in, const uint32_t *out, qdq_error *err);

@@ -3,6 +3,7 @@
  * The primitive sees N, C, spatial… whatever the data_format says, and always reads and writes channels-last memory: the layout in
  * which oneDNN's int8 kernels work, and in which values then flow from one partition to the next. */
 #include "base/dtype.h"
+#include "lower/requant.h"
 #include "lower/single.h"
 
 #include <string.h>
@@ -17,6 +18,7 @@ typedef struct conv {
     qdqi_dnnl_attr attr;
     qdqi_args args;
     qdqi_chain chain;
+    qdqi_requant requant;
 } conv;
 
 static bool x8(qdq_dtype dtype) {
@@ -85,19 +87,26 @@ static qdq_status add_quant_args(qdqi_lower *lw, conv *c, bool transposed, qdq_e
     qdqi_qparams w = c->chain.operands[1].q;
     QDQI_TRY(spread_scales(lw, c, transposed, &w, err));
     qdqi_buf buf;
-    c->attr.src = (qdqi_dnnl_quant){.has_scale = true, .scale_dtype = QDQ_DTYPE_F32};
-    QDQI_TRY(qdqi_qparams_scale_buf(lw, a, &buf, err));
-    qdqi_args_add(&c->args, QDQI_DNNL_SCALE_SRC, buf);
+    const qdqi_requant *r = &c->requant;
+    if (!r->on) {
+        c->attr.src = (qdqi_dnnl_quant){.has_scale = true, .scale_dtype = QDQ_DTYPE_F32};
+        QDQI_TRY(qdqi_qparams_scale_buf(lw, a, &buf, err));
+        qdqi_args_add(&c->args, QDQI_DNNL_SCALE_SRC, buf);
+    }
     if (a->has_zp) {
         c->attr.src.has_zp = true;
         c->attr.src.zp_dtype = QDQ_DTYPE_S32;
         QDQI_TRY(qdqi_qparams_zp_buf(lw, a, 0, &buf, err));
         qdqi_args_add(&c->args, QDQI_DNNL_ZP_SRC, buf);
     }
+    if (r->on && r->scale_after_bias) return QDQ_OK;
     c->attr.weights = (qdqi_dnnl_quant){.has_scale = true,
                                         .scale_dtype = QDQ_DTYPE_F32,
                                         .scale_mask = w.gran != QDQI_GRAN_AXIS ? 0 : (c->sp.groups > 1 ? 3 : 1)};
-    QDQI_TRY(qdqi_qparams_scale_buf(lw, &w, &buf, err));
+    if (r->on)
+        QDQI_TRY(qdqi_lower_const(lw, r->scales, (size_t)r->n_scales * sizeof *r->scales, &buf, err));
+    else
+        QDQI_TRY(qdqi_qparams_scale_buf(lw, &w, &buf, err));
     qdqi_args_add(&c->args, QDQI_DNNL_SCALE_WEIGHTS, buf);
     return QDQ_OK;
 }
@@ -105,6 +114,14 @@ static qdq_status add_quant_args(qdqi_lower *lw, conv *c, bool transposed, qdq_e
 static qdq_status add_bias(qdqi_lower *lw, conv *c, qdq_error *err) {
     if (c->chain.n_operands < 3 || c->chain.operands[2].value == QDQI_NONE) return QDQ_OK;
     const qdqi_operand *bias = &c->chain.operands[2];
+    const qdqi_requant *r = &c->requant;
+    if (r->on) {
+        c->bias = (qdqi_dnnl_md){.ndims = 1, .dims = {r->n_bias}, .strides = {1}, .dtype = r->bias_dtype};
+        qdqi_buf own;
+        QDQI_TRY(qdqi_lower_const(lw, r->bias, (size_t)r->n_bias * 4, &own, err));
+        qdqi_args_add(&c->args, QDQI_DNNL_BIAS, own);
+        return QDQ_OK;
+    }
     QDQI_TRY(qdqi_operand_as_float(lw, bias, err));
     const qdqi_lval *lv = qdqi_lower_val(lw, bias->value);
     qdq_tensor_desc dense = lv->desc;
@@ -183,13 +200,18 @@ qdq_status qdqi_recipe_conv(qdqi_lower *lw, const qdqi_part *part, qdq_error *er
     qdqi_set_channels_last_by(&layout, c->perm);
     qdqi_md_permuted(&layout, c->perm, &c->dst);
 
+    if (c->int8 && !(transposed && c->sp.groups > 1))
+        QDQI_TRY(qdqi_requant_plan(lw, &c->chain, layout.dims[c->perm[1]], &c->requant, err));
     if (c->int8) QDQI_TRY(add_quant_args(lw, c, transposed, err));
     QDQI_TRY(add_bias(lw, c, err));
     qdqi_posts posts = {.attr = &c->attr, .args = &c->args, .full = &layout, .dst = &layout, .perm = c->perm};
-    uint32_t n_done;
-    QDQI_TRY(qdqi_posts_links(lw, &posts, &c->chain, &n_done, err));
+    uint32_t n_done = c->chain.n_links;
+    if (c->requant.on)
+        QDQI_TRY(qdqi_requant_posts(lw, &posts, &c->chain, &c->requant, c->perm[1], err));
+    else
+        QDQI_TRY(qdqi_posts_links(lw, &posts, &c->chain, &n_done, err));
     bool all = n_done == c->chain.n_links;
-    if (all && c->chain.q_op != QDQI_NONE) {
+    if (all && !c->requant.on && c->chain.q_op != QDQI_NONE) {
         const qdq_status st = qdqi_posts_quantize(lw, &posts, &c->chain.q, true, err);
         if (st != QDQ_OK && st != QDQ_E_UNSUPPORTED) return st;
         all = st == QDQ_OK;

@@ -1,6 +1,6 @@
 /* [dq] [dq] [bias] - MatMul|Gemm - chain - [q]   ->   one oneDNN matmul. */
 #include "base/dtype.h"
-#include "lower/chain.h"
+#include "lower/requant.h"
 
 #include <string.h>
 
@@ -14,6 +14,7 @@ typedef struct mm {
     qdqi_dnnl_attr attr;
     qdqi_args args;
     qdqi_chain chain;
+    qdqi_requant requant;
 } mm;
 
 static bool x8(qdq_dtype dtype) {
@@ -84,18 +85,26 @@ static qdq_status add_quant_args(qdqi_lower *lw, mm *m, qdq_error *err) {
     const qdqi_qparams *a = &m->chain.operands[0].q, *w = &m->chain.operands[1].q;
     const int mask = w->gran == QDQI_GRAN_AXIS ? 1 << (m->weights.ndims - 1) : 0;
     qdqi_buf buf;
-    m->attr.src = (qdqi_dnnl_quant){.has_scale = true, .scale_dtype = QDQ_DTYPE_F32};
-    QDQI_TRY(qdqi_qparams_scale_buf(lw, a, &buf, err));
-    qdqi_args_add(&m->args, QDQI_DNNL_SCALE_SRC, buf);
+    const qdqi_requant *r = &m->requant;
+    if (!r->on) {
+        m->attr.src = (qdqi_dnnl_quant){.has_scale = true, .scale_dtype = QDQ_DTYPE_F32};
+        QDQI_TRY(qdqi_qparams_scale_buf(lw, a, &buf, err));
+        qdqi_args_add(&m->args, QDQI_DNNL_SCALE_SRC, buf);
+    }
     if (a->has_zp) {
         m->attr.src.has_zp = true;
         m->attr.src.zp_dtype = QDQ_DTYPE_S32;
         QDQI_TRY(qdqi_qparams_zp_buf(lw, a, 0, &buf, err));
         qdqi_args_add(&m->args, QDQI_DNNL_ZP_SRC, buf);
     }
-    m->attr.weights = (qdqi_dnnl_quant){.has_scale = true, .scale_dtype = QDQ_DTYPE_F32, .scale_mask = mask};
-    QDQI_TRY(qdqi_qparams_scale_buf(lw, w, &buf, err));
-    qdqi_args_add(&m->args, QDQI_DNNL_SCALE_WEIGHTS, buf);
+    if (!r->on || !r->scale_after_bias) {
+        m->attr.weights = (qdqi_dnnl_quant){.has_scale = true, .scale_dtype = QDQ_DTYPE_F32, .scale_mask = mask};
+        if (r->on)
+            QDQI_TRY(qdqi_lower_const(lw, r->scales, (size_t)r->n_scales * sizeof *r->scales, &buf, err));
+        else
+            QDQI_TRY(qdqi_qparams_scale_buf(lw, w, &buf, err));
+        qdqi_args_add(&m->args, QDQI_DNNL_SCALE_WEIGHTS, buf);
+    }
     bool zp = w->has_zp;
     if (m->flip) { /* u8 with every zero point 128 is s8 with none */
         zp = w->zps == NULL;
@@ -112,6 +121,14 @@ static qdq_status add_quant_args(qdqi_lower *lw, mm *m, qdq_error *err) {
     return QDQ_OK;
 }
 
+static void bias_row(mm *m, qdq_dtype dtype) {
+    const int32_t last = m->dst.ndims - 1;
+    m->bias = (qdqi_dnnl_md){.ndims = m->dst.ndims, .dtype = dtype};
+    for (int32_t i = 0; i <= last; i++)
+        m->bias.dims[i] = i == last ? m->dst.dims[last] : 1;
+    qdqi_dense_strides(m->bias.ndims, m->bias.dims, m->bias.strides);
+}
+
 /* The bias port: a row of N values goes into the primitive, anything else is a first post-op. */
 static qdq_status add_bias(qdqi_lower *lw, mm *m, qdqi_posts *posts, qdq_error *err) {
     if (m->alpha != 1.0f)
@@ -119,6 +136,13 @@ static qdq_status add_bias(qdqi_lower *lw, mm *m, qdqi_posts *posts, qdq_error *
             (qdqi_dnnl_post){.alg = QDQI_DNNL_ELT_LINEAR, .alpha = m->alpha, .beta = 0.0f};
     if (m->chain.n_operands < 3 || m->chain.operands[2].value == QDQI_NONE) return QDQ_OK;
     const qdqi_operand *bias = &m->chain.operands[2];
+    if (m->requant.on) {
+        qdqi_buf own;
+        QDQI_TRY(qdqi_lower_const(lw, m->requant.bias, (size_t)m->requant.n_bias * 4, &own, err));
+        bias_row(m, m->requant.bias_dtype);
+        qdqi_args_add(&m->args, QDQI_DNNL_BIAS, own);
+        return QDQ_OK;
+    }
     QDQI_TRY(qdqi_operand_as_float(lw, bias, err));
     const qdqi_lval *lv = qdqi_lower_val(lw, bias->value);
     const int64_t n = m->dst.dims[m->dst.ndims - 1];
@@ -126,10 +150,7 @@ static qdq_status add_bias(qdqi_lower *lw, mm *m, qdqi_posts *posts, qdq_error *
     qdqi_buf buf;
     if (m->beta != 1.0f) return qdqi_refuse(err, "matmul", "gemm_beta");
     if (row && m->alpha == 1.0f) {
-        m->bias = (qdqi_dnnl_md){.ndims = m->dst.ndims, .dtype = lv->desc.dtype};
-        for (int32_t i = 0; i < m->dst.ndims; i++)
-            m->bias.dims[i] = i + 1 == m->dst.ndims ? n : 1;
-        qdqi_dense_strides(m->bias.ndims, m->bias.dims, m->bias.strides);
+        bias_row(m, lv->desc.dtype);
         qdq_tensor_desc dense = lv->desc;
         qdqi_set_dense(&dense);
         QDQI_TRY(qdqi_lower_read_as(lw, bias->value, &dense, &buf, err));
@@ -238,13 +259,18 @@ qdq_status qdqi_recipe_matmul(qdqi_lower *lw, const qdqi_part *part, qdq_error *
             qdqi_dense_strides(rank, m->dst.dims, m->dst.strides);
         }
     }
+    if (m->int8 && !vectors && m->alpha == 1.0f && m->beta == 1.0f)
+        QDQI_TRY(qdqi_requant_plan(lw, &m->chain, m->dst.dims[m->dst.ndims - 1], &m->requant, err));
     if (m->int8) QDQI_TRY(add_quant_args(lw, m, err));
     qdqi_posts posts = {.attr = &m->attr, .args = &m->args, .full = &layout, .dst = collapsed ? &flat : &layout};
     QDQI_TRY(add_bias(lw, m, &posts, err));
-    uint32_t n_done;
-    QDQI_TRY(qdqi_posts_links(lw, &posts, &m->chain, &n_done, err));
+    uint32_t n_done = m->chain.n_links;
+    if (m->requant.on)
+        QDQI_TRY(qdqi_requant_posts(lw, &posts, &m->chain, &m->requant, layout.ndims - 1, err));
+    else
+        QDQI_TRY(qdqi_posts_links(lw, &posts, &m->chain, &n_done, err));
     bool all = n_done == m->chain.n_links;
-    if (all && m->chain.q_op != QDQI_NONE) {
+    if (all && !m->requant.on && m->chain.q_op != QDQI_NONE) {
         const qdq_status st = qdqi_posts_quantize(lw, &posts, &m->chain.q, true, err);
         if (st != QDQ_OK && st != QDQ_E_UNSUPPORTED) return st;
         all = st == QDQ_OK;
