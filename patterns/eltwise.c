@@ -13,7 +13,7 @@ static const qdqi_pattern table[] = {
                    "        |\n"
                    "       [q]\n",
         NODES({ANY(dq), IN(OUT), GUARDS(G(int_src))}, {ANY(dq), OPT, IN(OUT)},
-              {ANY(eltwise), ANCHOR, IN(0, 1), GUARDS(G(float_dst))}, CHAIN(2, 0, 31), MAYBE_Q(3)),
+              {ANY(chain), ANCHOR, IN(0, 1), GUARDS(G(float_dst))}, CHAIN(2, 0, 31), MAYBE_Q(3)),
     },
     {
         /* float - dq, float / dq: where the sides cannot be swapped. */
@@ -26,7 +26,7 @@ static const qdqi_pattern table[] = {
                    "   chain {0,31}\n"
                    "        |\n"
                    "       [q]\n",
-        NODES({ANY(dq), IN(OUT), GUARDS(G(int_src))}, {ANY(eltwise), ANCHOR, IN(OUT, 0), GUARDS(G(float_dst))},
+        NODES({ANY(dq), IN(OUT), GUARDS(G(int_src))}, {ANY(chain), ANCHOR, IN(OUT, 0), GUARDS(G(float_dst))},
               CHAIN(1, 0, 31), MAYBE_Q(2)),
     },
     {
@@ -46,7 +46,7 @@ static const qdqi_pattern table[] = {
         .name = "fp_eltwise",
         .recipe = qdqi_recipe_eltwise,
         .picture = "   unary|binary - chain {0,31} - [q]      two ops at least\n",
-        NODES({ANY(eltwise), ANCHOR, IN(OUT, OUT), GUARDS(G(float_dst))}, CHAIN(0, 0, 31), MAYBE_Q(1)),
+        NODES({ANY(chain), ANCHOR, IN(OUT, OUT), GUARDS(G(float_dst))}, CHAIN(0, 0, 31), MAYBE_Q(1)),
     },
 };
 QDQI_PATTERN_FAMILY(eltwise, table);

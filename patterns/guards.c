@@ -69,8 +69,8 @@ static bool const_src(const qdq_graph *graph, const qdqi_op *op, uint32_t value)
 
 static bool nearest(const qdq_graph *graph, const qdqi_op *op, uint32_t value) {
     (void)graph, (void)value;
-    const qdqi_attr *mode = qdqi_op_attr_or_null(op, QDQI_A_MODE);
-    return !mode || qdqi_op_str_is(op, QDQI_A_MODE, "nearest");
+    if (op->kind != QDQI_OP_INTERPOLATE && op->kind != QDQI_OP_RESIZE) return true;
+    return qdqi_op_str_is(op, QDQI_A_MODE, "nearest");
 }
 
 #define QDQI_GUARD_ROW(guard, reason, text) const qdqi_guard qdqi_guard_##guard = {#guard, QDQI_WHY_##reason, guard};

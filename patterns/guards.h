@@ -56,7 +56,7 @@ typedef struct qdqi_guard {
     X(int_weights, DTYPE, "input 0 is s8, u8, s4, u4 or an 8-bit float")                                               \
     X(same_shape, SHAPE_GROWS, "output 0 has the shape of the value that comes in")                                    \
     X(const_src, NOT_CONSTANT, "input 0 is constant")                                                                  \
-    X(nearest, MODE, "the interpolation mode, if the op has one, is nearest")
+    X(nearest, MODE, "an interpolation takes the nearest element")
 
 #define QDQI_GUARD_DECL(guard, reason, text) extern const qdqi_guard qdqi_guard_##guard;
 QDQI_GUARD_MAP(QDQI_GUARD_DECL)

@@ -40,12 +40,8 @@ static bool set_relayout(const qdqi_op *op) {
     return has_flag(op, QDQI_F_SHAPE_ONLY) || op->kind == QDQI_OP_STATICTRANSPOSE;
 }
 
-static bool set_eltwise(const qdqi_op *op) {
-    return has_flag(op, QDQI_F_UNARY | QDQI_F_BINARY);
-}
-
 static bool set_chain(const qdqi_op *op) {
-    return set_eltwise(op) || op->kind == QDQI_OP_BIASADD || op->kind == QDQI_OP_PRELU;
+    return has_flag(op, QDQI_F_UNARY | QDQI_F_BINARY) || op->kind == QDQI_OP_BIASADD || op->kind == QDQI_OP_PRELU;
 }
 
 #define QDQI_SET_ROW(set, text) const qdqi_set qdqi_set_##set = {#set, set_##set};

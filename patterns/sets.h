@@ -18,8 +18,7 @@ extern "C" {
     X(norm, "softmax, normalisation and reduction ops")                                                                \
     X(move, "ops that move or repeat elements without changing them, one source")                                      \
     X(relayout, "reshape- and transpose-like ops")                                                                     \
-    X(eltwise, "elementwise unary and binary")                                                                         \
-    X(chain, "elementwise unary and binary, BiasAdd, PReLU: what can follow in a chain")
+    X(chain, "elementwise unary and binary, BiasAdd, PReLU")
 
 #define QDQI_SET_DECL(set, text) extern const qdqi_set qdqi_set_##set;
 QDQI_SET_MAP(QDQI_SET_DECL)

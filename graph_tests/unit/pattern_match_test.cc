@@ -1,0 +1,462 @@
+// Every entry on small graphs written as pictures: matched, cut, refused. Names of ops are those of their outputs.
+#include "harness/text_graph.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+namespace {
+
+struct Release {
+    void operator()(qdq_graph *graph) const { qdqi_graph_release(graph); }
+    void operator()(qdqi_parts *parts) const { qdqi_parts_destroy(&parts); }
+    void operator()(char *text) const { std::free(text); }
+};
+
+std::string Partitioned(const std::string &text, qdq_policy policy = QDQ_POLICY_FUSION) {
+    qdq_error err = {};
+    qdq_graph *graph = nullptr;
+    if (qh_graph_from_text(text.c_str(), &graph, &err) != QDQ_OK) return err.text;
+    const std::unique_ptr<qdq_graph, Release> owned_graph(graph);
+    qdqi_parts *parts = nullptr;
+    if (qdqi_partition_graph(graph, policy, &parts, &err) != QDQ_OK) return err.text;
+    const std::unique_ptr<qdqi_parts, Release> owned_parts(parts);
+    if (!qh_parts_hold(graph, parts, &err)) return err.text;
+    return std::unique_ptr<char, Release>(qh_parts_text(graph, parts)).get();
+}
+
+const std::string kMatmul = "x:u8 2x4; w:s8 4x8 const; a = Dequantize(x); b = Dequantize(w);";
+const std::string kConv = "x:u8 1x4x5x5; w:s8 8x4x3x3 const; a = Dequantize(x); b = Dequantize(w);";
+
+// ---- matmul ----
+
+TEST(PatternMatmul, WholeChainIsOnePartition) {
+    EXPECT_EQ(Partitioned(kMatmul + "m = MatMul(a, b); r = ReLU(m); y = Quantize(r)"), "x8_matmul_post_ops(a b m r y)");
+}
+
+TEST(PatternMatmul, EveryTailIsOptional) {
+    EXPECT_EQ(Partitioned(kMatmul + "m = MatMul(a, b)"), "x8_matmul_post_ops(a b m)");
+    EXPECT_EQ(Partitioned(kMatmul + "m = MatMul(a, b); y = Quantize(m)"), "x8_matmul_post_ops(a b m y)");
+    EXPECT_EQ(Partitioned(kMatmul + "m = MatMul(a, b); r = ReLU(m)"), "x8_matmul_post_ops(a b m r)");
+}
+
+TEST(PatternMatmul, BiasComesByPortByBiasAddAndByAdd) {
+    EXPECT_EQ(Partitioned(kMatmul + "c:f32 8 const; m = MatMul(a, b, c); y = Quantize(m)"),
+              "x8_matmul_post_ops(a b m y)");
+    EXPECT_EQ(Partitioned(kMatmul + "c:f32 8 const; m = MatMul(a, b); n = BiasAdd(m, c); y = Quantize(n)"),
+              "x8_matmul_post_ops(a b m n y)");
+    EXPECT_EQ(Partitioned(kMatmul + "c:f32 8 const; m = MatMul(a, b); n = Add(c, m); y = Quantize(n)"),
+              "x8_matmul_post_ops(a b m n y)");
+    EXPECT_EQ(Partitioned(kMatmul + "s:f32 1 const; c:s32 8 const; d = DequantizeLinear(c, s); m = MatMul(a, b, d);"
+                                    "y = Quantize(m)"),
+              "x8_matmul_post_ops(a b d m y)");
+}
+
+TEST(PatternMatmul, GemmIsAMatmul) {
+    EXPECT_EQ(Partitioned(kMatmul + "s:f32 1 const; c:s32 8 const; d = DequantizeLinear(c, s); m = Gemm(a, b, d);"
+                                    "r = ReLU(m); y = Quantize(r)"),
+              "x8_matmul_post_ops(a b d m r y)");
+}
+
+TEST(PatternMatmul, OnnxAndDynamicDequantizeCount) {
+    EXPECT_EQ(Partitioned("x:u8 2x4; s:f32 1; z:u8 1; w:s8 4x8 const; a = DynamicDequantize(x, s); b = Dequantize(w);"
+                          "t:f32 1 const; m = MatMul(a, b); y:u8 = QuantizeLinear(m, t)"),
+              "x8_matmul_post_ops(a b m y)");
+}
+
+TEST(PatternMatmul, BinaryMayEnterByEitherSideAndThroughADequantize) {
+    const std::string other = "o:s8 2x8; d = Dequantize(o); m = MatMul(a, b);";
+    for (const char *kind : {"Add", "Subtract", "Multiply", "Divide", "Maximum", "Minimum"}) {
+        EXPECT_EQ(Partitioned(kMatmul + other + "n = " + kind + "(m, d); y = Quantize(n)"),
+                  "x8_matmul_post_ops(a b d m n y)")
+            << kind;
+        EXPECT_EQ(Partitioned(kMatmul + other + "n = " + kind + "(d, m); y = Quantize(n)"),
+                  "x8_matmul_post_ops(a b d m n y)")
+            << kind;
+    }
+}
+
+TEST(PatternMatmul, SeveralResidualsAreAbsorbed) {
+    EXPECT_EQ(Partitioned(kMatmul + "o:s8 2x8; p:u8 2x8; d = Dequantize(o); e = Dequantize(p); m = MatMul(a, b);"
+                                    "n = Add(m, d); r = ReLU(n); q = Add(e, r); y = Quantize(q)"),
+              "x8_matmul_post_ops(a b d e m n r q y)");
+}
+
+TEST(PatternMatmul, WeightsOnlyKeepFloatSource) {
+    EXPECT_EQ(Partitioned("x:f32 2x4; w:s8 4x8 const; b = Dequantize(w); m = MatMul(x, b); r = ReLU(m)"),
+              "w8_matmul_post_ops(b m r)");
+    EXPECT_EQ(Partitioned("x:f32 2x4; w:s8 4x8 const; b = Dequantize(w); m = MatMul(x, b)"), "w8_matmul_post_ops(b m)");
+}
+
+TEST(PatternMatmul, SourceAloneIsDequantizedBefore) {
+    EXPECT_EQ(Partitioned("x:s8 2x4; w:f32 4x8 const; a = Dequantize(x); m = MatMul(a, w); r = ReLU(m)"),
+              "single(a) fp_matmul_post_ops(m r)");
+}
+
+TEST(PatternMatmul, FloatChainFusesAndALoneOneDoesNot) {
+    EXPECT_EQ(Partitioned("x:f32 2x4; w:f32 4x8 const; m = MatMul(x, w); r = ReLU(m); t = Tanh(r)"),
+              "fp_matmul_post_ops(m r t)");
+    EXPECT_EQ(Partitioned("x:f32 2x4; w:f32 4x8 const; m = MatMul(x, w); y = Quantize(m)"), "fp_matmul_post_ops(m y)");
+    EXPECT_EQ(Partitioned("x:f32 2x4; w:f32 4x8 const; m = MatMul(x, w)"), "single(m)");
+}
+
+TEST(PatternMatmul, FakeQuantizedConstantWeightsAreAbsorbed) {
+    const std::string tail = "; x:u8 2x4; a = Dequantize(x); q = Quantize(w); b = Dequantize(q); m = MatMul(a, b)";
+    EXPECT_EQ(Partitioned("w:f32 4x8 const" + tail), "x8_matmul_post_ops(a q b m)");
+    EXPECT_EQ(Partitioned("w:f32 4x8 promised" + tail), "x8_matmul_post_ops(a q b m)");
+    // A quantized activation ends the partition that makes it.
+    EXPECT_EQ(Partitioned("w:f32 4x8" + tail), "single(q) x8_matmul_post_ops(a b m)");
+}
+
+TEST(PatternMatmul, FakeQuantizedWeightsMayBeSharedAndNeeded) {
+    const std::string text = "w:f32 4x8 const; x:u8 2x4; z:u8 2x4; a = Dequantize(x); c = Dequantize(z);"
+                             "q = Quantize(w); b = Dequantize(q); m = MatMul(a, b); n = MatMul(c, b);";
+    EXPECT_EQ(Partitioned(text), "x8_matmul_post_ops(a q b m) x8_matmul_post_ops(c q b n)");
+    EXPECT_EQ(Partitioned(text + "out m n q"), "single(q) x8_matmul_post_ops(a q b m) x8_matmul_post_ops(c q b n)");
+    EXPECT_EQ(Partitioned(text + "out m n b"), "single(q) single(b) x8_matmul_post_ops(a q b m) "
+                                               "x8_matmul_post_ops(c q b n)");
+}
+
+TEST(PatternMatmul, WideIntegersAreNotAbsorbed) {
+    EXPECT_EQ(Partitioned("x:s32 2x4; s:f32 1 const; w:s8 4x8 const; a = DequantizeLinear(x, s); b = Dequantize(w);"
+                          "m = MatMul(a, b)"),
+              "single(a) w8_matmul_post_ops(b m)");
+}
+
+// ---- where a chain ends ----
+
+std::string Chain(int n) {
+    std::string text, last = "m";
+    for (int i = 0; i < n; i++) {
+        const std::string name = "r" + std::to_string(i);
+        text += name + " = ReLU(" + last + ");";
+        last = name;
+    }
+    return text + "y = Quantize(" + last + ")";
+}
+
+TEST(PatternChain, TakesThirtyTwoOpsAndNoMore) {
+    std::string all;
+    for (int i = 0; i < 32; i++)
+        all += " r" + std::to_string(i);
+    EXPECT_EQ(Partitioned(kMatmul + "m = MatMul(a, b);" + Chain(32)), "x8_matmul_post_ops(a b m" + all + " y)");
+    EXPECT_EQ(Partitioned(kMatmul + "m = MatMul(a, b);" + Chain(33)),
+              "x8_matmul_post_ops(a b m" + all + ") fp_eltwise(r32 y)");
+}
+
+TEST(PatternChain, IsCutAtAGraphOutput) {
+    const std::string text = kMatmul + "m = MatMul(a, b); r = ReLU(m); y = Quantize(r);";
+    EXPECT_EQ(Partitioned(text + "out r y"), "x8_matmul_post_ops(a b m r) single(y)");
+    EXPECT_EQ(Partitioned(text + "out m y"), "x8_matmul_post_ops(a b m) fp_eltwise(r y)");
+}
+
+TEST(PatternChain, IsCutAtASecondConsumer) {
+    EXPECT_EQ(Partitioned(kMatmul + "m = MatMul(a, b); r = ReLU(m); y = Quantize(r); s = SoftMax(r) {axis=-1}"),
+              "x8_matmul_post_ops(a b m r) single(y) single(s)");
+    EXPECT_EQ(Partitioned(kMatmul + "m = MatMul(a, b); s = SoftMax(m) {axis=-1}; r = ReLU(m); y = Quantize(r)"),
+              "x8_matmul_post_ops(a b m) single(s) fp_eltwise(r y)");
+}
+
+TEST(PatternChain, QuantizedResultMayHaveAnyUsers) {
+    EXPECT_EQ(Partitioned(kMatmul + "m = MatMul(a, b); y = Quantize(m); e = Dequantize(y); f = Dequantize(y);"
+                                    "s = SoftMax(e) {axis=-1}; t = Tanh(f); out y s t"),
+              "x8_matmul_post_ops(a b m y) x8_norm_post_ops(e s) x8_eltwise(f t)");
+}
+
+TEST(PatternChain, TakesAnEarlierValueOfTheMatch) {
+    const std::string m = kMatmul + "m = MatMul(a, b);";
+    EXPECT_EQ(Partitioned(m + "s = Sigmoid(m); n = Multiply(m, s); y = Quantize(n)"),
+              "x8_matmul_post_ops(a b m s n y)");
+    EXPECT_EQ(Partitioned(m + "s = Sigmoid(m); n = Multiply(s, m); y = Quantize(n)"),
+              "x8_matmul_post_ops(a b m s n y)");
+    EXPECT_EQ(Partitioned(m + "n = Multiply(m, m); y = Quantize(n)"), "x8_matmul_post_ops(a b m n y)");
+    EXPECT_EQ(Partitioned(m + "three:f32 1 const; six:f32 1 const; p = Add(m, three); c = Clamp(p);"
+                              "n = Multiply(m, c); h = Divide(n, six); y = Quantize(h)"),
+              "x8_matmul_post_ops(a b m p c n h y)");
+    EXPECT_EQ(Partitioned(m + "k:f32 1 const; d = Divide(m, k); e = Erf(d); p = Add(e, k); h = Multiply(m, k);"
+                              "n = Multiply(h, p); y = Quantize(n)"),
+              "x8_matmul_post_ops(a b m d e p h n y)");
+}
+
+TEST(PatternChain, EndsBeforeAnEarlierValueThatLeaves) {
+    const std::string m = kMatmul + "m = MatMul(a, b); r = ReLU(m);";
+    EXPECT_EQ(Partitioned(m + "s = Sigmoid(r); n = Multiply(r, s); y = Quantize(n); out r y"),
+              "x8_matmul_post_ops(a b m r) fp_eltwise(s n y)");
+    EXPECT_EQ(Partitioned(m + "s = Sigmoid(r); n = Multiply(r, s); y = Quantize(n); t = SoftMax(r) {axis=-1}"),
+              "x8_matmul_post_ops(a b m r) fp_eltwise(s n y) single(t)");
+    EXPECT_EQ(Partitioned(m + "s = Sigmoid(r); n = Multiply(r, s); y = Quantize(n); out s y"),
+              "x8_matmul_post_ops(a b m r) single(s) fp_eltwise(n y)");
+}
+
+TEST(PatternChain, EndsAtABroadcastToALargerShape) {
+    EXPECT_EQ(Partitioned(kMatmul + "o:f32 3x2x8; m = MatMul(a, b); n = Add(m, o); y = Quantize(n)"),
+              "x8_matmul_post_ops(a b m) fp_eltwise(n y)");
+    // Dims that are not known refuse nothing.
+    EXPECT_EQ(Partitioned("x:u8 ?x4; w:s8 4x8 const; o:f32 ?x8; a = Dequantize(x); b = Dequantize(w); m = MatMul(a, b);"
+                          "n = Add(m, o); y = Quantize(n)"),
+              "x8_matmul_post_ops(a b m n y)");
+}
+
+TEST(PatternChain, ValueOfAnotherPartitionIsAnOperand) {
+    EXPECT_EQ(Partitioned(kMatmul + "z:u8 2x4; v:s8 4x8 const; c = Dequantize(z); d = Dequantize(v);"
+                                    "m = MatMul(a, b); n = MatMul(c, d); p = Add(m, n); y = Quantize(p)"),
+              "x8_matmul_post_ops(c d n) x8_matmul_post_ops(a b m p y)");
+}
+
+// ---- Dequantize ----
+
+TEST(PatternDequantize, SharedByTwoAndThree) {
+    const std::string two = kMatmul + "v:s8 4x8 const; c = Dequantize(v); m = MatMul(a, b); n = MatMul(a, c);";
+    EXPECT_EQ(Partitioned(two), "x8_matmul_post_ops(a b m) x8_matmul_post_ops(a c n)");
+    EXPECT_EQ(Partitioned(two + "u:s8 4x8 const; d = Dequantize(u); o = MatMul(a, d); y = Quantize(o)"),
+              "x8_matmul_post_ops(a b m) x8_matmul_post_ops(a c n) x8_matmul_post_ops(a d o y)");
+}
+
+TEST(PatternDequantize, AlsoAGraphOutput) {
+    EXPECT_EQ(Partitioned(kMatmul + "m = MatMul(a, b); out m a"), "single(a) x8_matmul_post_ops(a b m)");
+}
+
+TEST(PatternDequantize, AlsoNeededByAnOpThatCannotAbsorbIt) {
+    EXPECT_EQ(Partitioned(kMatmul + "m = MatMul(a, b); g = GenIndex(a) {axis=0}"),
+              "single(a) x8_matmul_post_ops(a b m) single(g)");
+}
+
+TEST(PatternDequantize, TwoOnOneInitializer) {
+    EXPECT_EQ(Partitioned("x:u8 2x4; z:u8 2x4; w:s8 4x8 const; a = Dequantize(x); b = Dequantize(w); c = Dequantize(z);"
+                          "d = Dequantize(w); m = MatMul(a, b); n = MatMul(c, d)"),
+              "x8_matmul_post_ops(a b m) x8_matmul_post_ops(c d n)");
+}
+
+TEST(PatternDequantize, OneForBothSides) {
+    EXPECT_EQ(Partitioned("x:u8 4x4; a = Dequantize(x); m = MatMul(a, a) {transpose_b=true}"),
+              "x8_matmul_post_ops(a m)");
+    EXPECT_EQ(Partitioned("x:u8 4x4; a = Dequantize(x); m = Multiply(a, a); y = Quantize(m)"), "x8_eltwise(a m y)");
+}
+
+TEST(PatternDequantize, OfAConstantThatNobodyAbsorbsIsSingle) {
+    EXPECT_EQ(Partitioned("w:s8 4x8 const; b = Dequantize(w); t = GenIndex(b) {axis=0}"), "single(b) single(t)");
+    EXPECT_EQ(Partitioned("w:s8 4x8 const; b = Dequantize(w)"), "single(b)");
+}
+
+// ---- convolution ----
+
+TEST(PatternConv, WholeChainIsOnePartition) {
+    EXPECT_EQ(Partitioned(kConv + "s:f32 1 const; k:s32 8 const; c = DequantizeLinear(k, s); m = Convolution(a, b, c);"
+                                  "r = ReLU(m); y = Quantize(r)"),
+              "x8_conv_post_ops(a b c m r y)");
+    EXPECT_EQ(Partitioned(kConv + "k:f32 8 const; m = Convolution(a, b); n = BiasAdd(m, k); y = Quantize(n)"),
+              "x8_conv_post_ops(a b m n y)");
+    EXPECT_EQ(Partitioned("x:u8 1x4x5x5; w:s8 4x8x3x3 const; a = Dequantize(x); b = Dequantize(w);"
+                          "m = ConvTranspose(a, b); r = Clamp(m); y = Quantize(r)"),
+              "x8_conv_post_ops(a b m r y)");
+}
+
+TEST(PatternConv, ResidualIsAbsorbedOnEitherSide) {
+    const std::string head = kConv + "o:u8 1x8x3x3; d = Dequantize(o); m = Convolution(a, b);";
+    EXPECT_EQ(Partitioned(head + "n = Add(m, d); r = ReLU(n); y = Quantize(r)"), "x8_conv_post_ops(a b d m n r y)");
+    EXPECT_EQ(Partitioned(head + "n = Add(d, m); r = ReLU(n); y = Quantize(r)"), "x8_conv_post_ops(a b d m n r y)");
+    EXPECT_EQ(Partitioned(head + "n = Subtract(d, m); y = Quantize(n)"), "x8_conv_post_ops(a b d m n y)");
+}
+
+TEST(PatternConv, ResidualSharedWithTheNextBlock) {
+    // d feeds this convolution's sum and the next convolution.
+    EXPECT_EQ(Partitioned("x:u8 1x4x5x5; w:s8 4x4x1x1 const; v:s8 4x4x1x1 const; d = Dequantize(x); b = Dequantize(w);"
+                          "c = Dequantize(v); m = Convolution(d, b); r = ReLU(m); y = Quantize(r); e = Dequantize(y);"
+                          "n = Convolution(e, c); s = Add(n, d); z = Quantize(s)"),
+              "x8_conv_post_ops(d b m r y) x8_conv_post_ops(d c e n s z)");
+}
+
+TEST(PatternConv, FloatForms) {
+    EXPECT_EQ(Partitioned("x:f32 1x4x5x5; w:s8 8x4x3x3 const; b = Dequantize(w); m = Convolution(x, b); r = ReLU(m)"),
+              "w8_conv_post_ops(b m r)");
+    EXPECT_EQ(Partitioned("x:f32 1x4x5x5; w:f32 8x4x3x3 const; m = Convolution(x, w); s = Sigmoid(m);"
+                          "n = Multiply(m, s)"),
+              "fp_conv_post_ops(m s n)");
+    // Convolution has no decompression: weights that change are dequantized on their own.
+    EXPECT_EQ(Partitioned("x:f32 1x4x5x5; w:s8 8x4x3x3; b = Dequantize(w); m = Convolution(x, b); r = ReLU(m)"),
+              "single(b) fp_conv_post_ops(m r)");
+}
+
+// ---- pool, norm ----
+
+TEST(PatternPool, EveryKind) {
+    for (const char *kind : {"AvgPool", "MaxPool", "GlobalAveragePool", "GlobalMaxPool"}) {
+        const std::string head = std::string("x:u8 1x4x5x5; a = Dequantize(x); p = ") + kind + "(a);";
+        EXPECT_EQ(Partitioned(head), "x8_pool_post_ops(a p)") << kind;
+        EXPECT_EQ(Partitioned(head + "y = Quantize(p)"), "x8_pool_post_ops(a p y)") << kind;
+        EXPECT_EQ(Partitioned(head + "r = Square(p); y = Quantize(r)"), "x8_pool_post_ops(a p r y)") << kind;
+    }
+    EXPECT_EQ(Partitioned("x:f32 1x4x5x5; p = AvgPool(x); r = ReLU(p); y = Quantize(r)"), "fp_pool_post_ops(p r y)");
+    EXPECT_EQ(Partitioned("x:f32 1x4x5x5; p = AvgPool(x)"), "single(p)");
+}
+
+TEST(PatternPool, TakesALayoutChangeBeforeQuantize) {
+    const std::string head = "x:u8 1x4x5x5; a = Dequantize(x); p = AvgPool(a);";
+    EXPECT_EQ(Partitioned(head + "t = StaticReshape(p) {shape=[1,100]}; y = Quantize(t)"), "x8_pool_relayout(a p t y)");
+    EXPECT_EQ(Partitioned(head + "t = StaticTranspose(p) {order=[0,2,3,1]}; y = Quantize(t)"),
+              "x8_pool_relayout(a p t y)");
+    EXPECT_EQ(Partitioned(head + "t = StaticReshape(p) {shape=[1,100]}"), "x8_pool_post_ops(a p) single(t)");
+}
+
+TEST(PatternNorm, EveryKind) {
+    const std::string x = "x:u8 2x4; a = Dequantize(x);";
+    EXPECT_EQ(Partitioned(x + "n = SoftMax(a); y = Quantize(n)"), "x8_norm_post_ops(a n y)");
+    EXPECT_EQ(Partitioned(x + "n = LogSoftmax(a); y = Quantize(n)"), "x8_norm_post_ops(a n y)");
+    EXPECT_EQ(Partitioned(x + "g:f32 4 const; h:f32 4 const; n = LayerNorm(a, g, h); r = GELU(n); y = Quantize(r)"),
+              "x8_norm_post_ops(a n r y)");
+    EXPECT_EQ(Partitioned(x + "g:f32 4 const; n = RMSNorm(a, g); y = Quantize(n)"), "x8_norm_post_ops(a n y)");
+    EXPECT_EQ(Partitioned(x + "n = ReduceMean(a); y = Quantize(n)"), "x8_norm_post_ops(a n y)");
+    EXPECT_EQ(Partitioned("x:u8 1x4x5x5; a = Dequantize(x); g:f32 4 const; n = GroupNorm(a, g, g); y = Quantize(n)"),
+              "x8_norm_post_ops(a n y)");
+    EXPECT_EQ(Partitioned("x:f32 2x4; n = SoftMax(x); y = Quantize(n)"), "fp_norm_post_ops(n y)");
+    EXPECT_EQ(Partitioned("x:f32 2x4; n = SoftMax(x)"), "single(n)");
+}
+
+TEST(PatternNorm, QuantizedParametersAreAbsorbed) {
+    EXPECT_EQ(Partitioned("x:u8 1x4x5x5; k:s8 4 const; m:f32 4 const; a = Dequantize(x); g = Dequantize(k);"
+                          "h = Dequantize(k); n = BatchNormInference(a, g, h, m, m); r = ReLU(n); y = Quantize(r)"),
+              "x8_norm_post_ops(a g h n r y)");
+}
+
+TEST(PatternNorm, StatisticsThatAreNeededEndThePartition) {
+    const std::string text = "x:u8 2x4; a = Dequantize(x); g:f32 4 const;"
+                             "n, mean, var = LayerNorm(a, g, g) {keep_stats=true}; y = Quantize(n);";
+    EXPECT_EQ(Partitioned(text + "out y mean"), "x8_norm_post_ops(a n) single(y)");
+    EXPECT_EQ(Partitioned(text + "out y"), "x8_norm_post_ops(a n y)");
+}
+
+// ---- data movement ----
+
+TEST(PatternMove, EveryKindStaysInIntegers) {
+    const std::string x = "x:u8 2x4; i:s64 1 const; two:s64 2 const; four:s64 4 const; a = Dequantize(x);";
+    for (const char *op : {"StaticReshape(a) {shape=[4,2]}", "StaticTranspose(a) {order=[1,0]}", "Reorder(a)",
+                           "Identity(a)", "Flatten(a)", "Unsqueeze(a, i)", "Gather(a, i)", "Slice(a, i, i)",
+                           "Tile(a, two)", "Expand(a, two)", "Pad(a, four)"})
+        EXPECT_EQ(Partitioned(x + "n = " + op + "; y = Quantize(n)"), "x8_move(a n y)") << op;
+}
+
+TEST(PatternMove, SeveralInARow) {
+    EXPECT_EQ(Partitioned("x:u8 2x4; a = Dequantize(x); t = StaticTranspose(a) {order=[1,0]};"
+                          "r = StaticReshape(t) {shape=[8]}; y = Quantize(r)"),
+              "x8_move(a t r y)");
+}
+
+TEST(PatternMove, InterpolationOnlyNearest) {
+    const std::string x = "x:u8 1x4x5x5; a = Dequantize(x); n = Interpolate(a)";
+    EXPECT_EQ(Partitioned(x + "; y = Quantize(n)"), "x8_move(a n y)");
+    EXPECT_EQ(Partitioned(x + " {mode=linear}; y = Quantize(n)"), "single(a) single(n) single(y)");
+}
+
+TEST(PatternMove, WithoutQuantizeNothingIsSaved) {
+    EXPECT_EQ(Partitioned("x:u8 2x4; a = Dequantize(x); t = StaticTranspose(a) {order=[1,0]}"), "single(a) single(t)");
+}
+
+TEST(PatternMove, SplitHasSeveralResults) {
+    EXPECT_EQ(Partitioned("x:u8 2x4; a = Dequantize(x); p, q = Split(a) {axis=1}; y = Quantize(p); z = Quantize(q)"),
+              "single(a) single(p) single(y) single(z)");
+}
+
+TEST(PatternMove, Requantize) {
+    EXPECT_EQ(Partitioned("x:u8 2x4; a = Dequantize(x); y = Quantize(a)"), "x8_requantize(a y)");
+    EXPECT_EQ(Partitioned("x:u8 2x4; a = Dequantize(x); y = Quantize(a); z:u8 = Quantize(a); out y z a"),
+              "single(a) x8_requantize(a y) x8_requantize(a z)");
+}
+
+TEST(PatternConcat, AnyNumberOfInputs) {
+    EXPECT_EQ(Partitioned("x:u8 2x4; z:s8 2x4; a = Dequantize(x); b = Dequantize(z) {scales=[0.1]};"
+                          "c = Concat(a, b, a); y = Quantize(c)"),
+              "x8_concat(a b c y)");
+    EXPECT_EQ(Partitioned("x:u8 2x4; a = Dequantize(x); c = Concat(a); y = Quantize(c)"), "x8_concat(a c y)");
+    EXPECT_EQ(Partitioned("x:u8 2x4; a = Dequantize(x); z:f32 2x4; c = Concat(a, z); y = Quantize(c)"),
+              "single(a) single(c) single(y)");
+    EXPECT_EQ(Partitioned("x:u8 2x4; a = Dequantize(x); c = Concat(a, a); y = Quantize(c); out c y"),
+              "single(a) single(c) single(y)");
+    std::string text = "x:u8 2x4; a = Dequantize(x); c = Concat(a";
+    for (int i = 0; i < 299; i++)
+        text += ", a";
+    EXPECT_EQ(Partitioned(text + "); y = Quantize(c)"), "x8_concat(a c y)");
+}
+
+// ---- elementwise ----
+
+TEST(PatternEltwise, DequantizeOpQuantize) {
+    for (const char *kind : {"Abs", "Clamp", "Elu", "Exp", "GELU", "HardSigmoid", "HardSwish", "LeakyReLU", "Log",
+                             "Mish", "Pow", "ReLU", "Round", "Sigmoid", "SoftPlus", "Sqrt", "Square", "Tanh", "Erf"})
+        EXPECT_EQ(Partitioned(std::string("x:u8 2x4; a = Dequantize(x); n = ") + kind + "(a); y = Quantize(n)"),
+                  "x8_eltwise(a n y)")
+            << kind;
+}
+
+TEST(PatternEltwise, BinaryOfOneOrTwoDequantized) {
+    const std::string two = "x:u8 2x4; z:s8 2x4; a = Dequantize(x); b = Dequantize(z);";
+    const std::string one = "x:u8 2x4; f:f32 2x4; a = Dequantize(x);";
+    EXPECT_EQ(Partitioned(two + "n = Add(a, b); r = ReLU(n); y = Quantize(r)"), "x8_eltwise(a b n r y)");
+    EXPECT_EQ(Partitioned(two + "n = Subtract(b, a); y = Quantize(n)"), "x8_eltwise(a b n y)");
+    EXPECT_EQ(Partitioned(one + "n = Add(a, f); y = Quantize(n)"), "x8_eltwise(a n y)");
+    EXPECT_EQ(Partitioned(one + "n = Add(f, a); y = Quantize(n)"), "x8_eltwise(a n y)");
+    EXPECT_EQ(Partitioned(one + "n = Divide(a, f); y = Quantize(n)"), "x8_eltwise(a n y)");
+    EXPECT_EQ(Partitioned(one + "n = Divide(f, a); y = Quantize(n)"), "x8_eltwise_rhs(a n y)");
+}
+
+TEST(PatternEltwise, PreluWithItsQuantizedSlope) {
+    EXPECT_EQ(Partitioned("x:u8 2x4; k:s8 4 const; a = Dequantize(x); b = Dequantize(k); n = PReLU(a, b);"
+                          "y = Quantize(n)"),
+              "x8_eltwise(a b n y)");
+}
+
+TEST(PatternEltwise, SwishOfADequantizedValue) {
+    EXPECT_EQ(Partitioned("x:u8 2x4; a = Dequantize(x); s = Sigmoid(a); n = Multiply(a, s); y = Quantize(n)"),
+              "x8_eltwise(a s n y)");
+}
+
+TEST(PatternEltwise, SumOfManyAndItsChain) {
+    EXPECT_EQ(Partitioned("x:u8 2x4; z:s8 2x4; a = Dequantize(x); b = Dequantize(z); n = Sum(a, b, a); r = ReLU(n);"
+                          "y = Quantize(r)"),
+              "x8_sum(a b n r y)");
+}
+
+TEST(PatternEltwise, FloatRunsOfTwoAndMore) {
+    EXPECT_EQ(Partitioned("x:f32 2x4; r = ReLU(x)"), "single(r)");
+    EXPECT_EQ(Partitioned("x:f32 2x4; r = ReLU(x); t = Tanh(r)"), "fp_eltwise(r t)");
+    EXPECT_EQ(Partitioned("x:f32 2x4; z:f32 2x4; r = Add(x, z); t = Multiply(z, r); y = Quantize(t)"),
+              "fp_eltwise(r t y)");
+    EXPECT_EQ(Partitioned("x:f32 2x4; r = ReLU(x); y = Quantize(r)"), "fp_eltwise(r y)");
+}
+
+TEST(PatternEltwise, RunsAreNoLongerThanThirtyTwo) {
+    std::string text = "m:f32 2x4;", first, second;
+    for (int i = 0; i < 40; i++)
+        (i < 32 ? first : second) += " r" + std::to_string(i);
+    EXPECT_EQ(Partitioned(text + Chain(40)),
+              "fp_eltwise(" + first.substr(1) + ") fp_eltwise(" + second.substr(1) + " y)");
+}
+
+TEST(PatternEltwise, IntegerArithmeticStaysAlone) {
+    EXPECT_EQ(Partitioned("x:s64 2x4; r = Add(x, x); t = Multiply(r, r)"), "single(r) single(t)");
+}
+
+TEST(PatternEltwise, HeavierFamiliesTakeTheirChainFirst) {
+    // The sum's first operand comes first in the graph; the matmul has it nevertheless.
+    EXPECT_EQ(Partitioned("z:f32 2x8; e = ReLU(z);" + kMatmul + "m = MatMul(a, b); n = Add(e, m); y = Quantize(n)"),
+              "single(e) x8_matmul_post_ops(a b m n y)");
+}
+
+// ---- policy ----
+
+TEST(PatternPolicy, SingleGivesEachOpItsPartition) {
+    EXPECT_EQ(Partitioned(kMatmul + "m = MatMul(a, b); r = ReLU(m); y = Quantize(r)", QDQ_POLICY_SINGLE),
+              "single(a) single(b) single(m) single(r) single(y)");
+}
+
+TEST(PatternPolicy, UnknownOneIsRefused) {
+    EXPECT_EQ(Partitioned("x:f32 2x4; r = ReLU(x)", (qdq_policy)77),
+              "partition policy is 77, expected 0 (fusion) or 1 (single)");
+}
+
+TEST(PatternPolicy, OpsWithoutOutputsAreSingles) {
+    EXPECT_EQ(Partitioned("x:f32 2x4; r = ReLU(x); z = Wildcard(r)"), "single(r) single(z)");
+}
+
+} // namespace
