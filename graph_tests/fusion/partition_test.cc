@@ -111,7 +111,9 @@ TEST(PartitionProperty, RandomGraphsGiveValidSchedules) {
             EXPECT_TRUE(qh_parts_hold(graph, parts, &err)) << err.text << "\n" << random.text();
             for (uint32_t i = 0; policy == QDQ_POLICY_FUSION && i < parts->n; i++)
                 if (parts->parts[i].n_ops > 1) n_fused += parts->parts[i].n_ops;
-            if (policy == QDQ_POLICY_SINGLE) EXPECT_EQ(parts->n, graph->n_ops);
+            if (policy == QDQ_POLICY_SINGLE) {
+                EXPECT_EQ(parts->n, graph->n_ops);
+            }
             qdqi_parts_destroy(&parts);
         }
         n_ops += graph->n_ops;
