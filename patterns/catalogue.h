@@ -1,4 +1,4 @@
-/* The families of pattern tables. A family is one file: patterns/<family>.c. */
+/* The families of pattern tables. A family is one file: patterns/pattern_<family>.c. */
 #ifndef QDQI_CATALOGUE_H
 #define QDQI_CATALOGUE_H
 

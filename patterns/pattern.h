@@ -1,4 +1,4 @@
-/* The pattern language: an entry is data, written beside its ASCII picture in patterns/<family>.c (words: pattern_dsl.h).
+/* The pattern language: an entry is data, written beside its ASCII picture in patterns/pattern_<family>.c (words: pattern_dsl.h).
  *
  * An entry lists nodes in topological order. Exactly one is the anchor: the compute op. Node i matches an op; IN(a, b, …)
  * says, per input port of that op, which earlier node feeds it: an index, or OUT for any value from outside. Ports past

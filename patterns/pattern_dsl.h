@@ -1,4 +1,4 @@
-/* The words in which entries are written (pattern.h says what they mean). For patterns/<family>.c only: short names. */
+/* The words in which entries are written (pattern.h says what they mean). For patterns/pattern_<family>.c only: short names. */
 #ifndef QDQI_PATTERN_DSL_H
 #define QDQI_PATTERN_DSL_H
 
