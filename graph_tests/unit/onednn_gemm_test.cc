@@ -168,6 +168,39 @@ TEST(OnednnMatmulPosts, RunInOrderWithOperandsOfEveryType) {
     });
 }
 
+TEST(OnednnMatmulBatched, ReadsTransposedAndBroadcastOperands) {
+    QDQ_SKIP_WITHOUT_ONEDNN();
+    const int64_t b = 3, m = 7, k = 20, n = 11;
+    for (qdq_dtype dtype : {QDQ_DTYPE_F32, QDQ_DTYPE_BF16, QDQ_DTYPE_U8}) {
+        if (!qdqi_dnnl_has_dtype(dtype) || (dtype == QDQ_DTYPE_U8 && !qdqi_dnnl_int8_exact())) continue;
+        Random random;
+        Tensor src(dtype, {b, m, k}), weights(dtype == QDQ_DTYPE_U8 ? QDQ_DTYPE_S8 : dtype, {1, k, n}),
+            dst(QDQ_DTYPE_F32, {b, m, n});
+        weights.md.strides[1] = 1; // stored n x k
+        weights.md.strides[2] = k;
+        src.fill(random, 0, 15);
+        weights.fill(random, -15, 15);
+        qdq_error err = {};
+        qdqi_dnnl_prim *prim = nullptr;
+        ASSERT_EQ(qdqi_dnnl_matmul(&src.md, &weights.md, nullptr, &dst.md, nullptr, &prim, &err), QDQ_OK) << err.text;
+        int64_t strides[QDQ_MAX_NDIMS];
+        ASSERT_TRUE(qdqi_dnnl_prim_arg_strides(prim, QDQI_DNNL_WEIGHTS, strides));
+        EXPECT_EQ(strides[1], 1);
+        EXPECT_EQ(strides[2], k);
+        ASSERT_EQ(run_prim(prim,
+                           {{QDQI_DNNL_SRC, &src.data}, {QDQI_DNNL_WEIGHTS, &weights.data}, {QDQI_DNNL_DST, &dst.data}},
+                           &err),
+                  QDQ_OK)
+            << err.text;
+        for_each(dst.md, [&](const Dims &i) {
+            double acc = 0;
+            for (int64_t j = 0; j < k; j++)
+                acc += src.at({i[0], i[1], j}) * weights.at({0, j, i[2]});
+            EXPECT_EQ(dst.at(i), acc) << qdq_dtype_name(dtype);
+        });
+    }
+}
+
 struct DecompressCase {
     const char *name;
     qdq_dtype weights;
@@ -332,6 +365,8 @@ INSTANTIATE_TEST_SUITE_P(
                     ConvCase{"s8ZpDilated", false, 1, 8, 8, 1, 1, 2, QDQ_DTYPE_S8, QDQ_DTYPE_U8, true},
                     ConvCase{"u8Grouped", false, 2, 16, 32, 1, 0, 0, QDQ_DTYPE_U8, QDQ_DTYPE_S8, true},
                     ConvCase{"u8Depthwise", false, 16, 16, 16, 1, 0, 1, QDQ_DTYPE_U8, QDQ_DTYPE_U8, true},
+                    ConvCase{"u8TransposedZp", true, 1, 16, 24, 2, 0, 1, QDQ_DTYPE_U8, QDQ_DTYPE_S8, true},
+                    ConvCase{"s8TransposedGrouped", true, 2, 16, 32, 1, 0, 0, QDQ_DTYPE_S8, QDQ_DTYPE_S8, false},
                     ConvCase{"u8Transposed", true, 1, 16, 24, 2, 0, 1, QDQ_DTYPE_U8, QDQ_DTYPE_U8, false}),
     [](const testing::TestParamInfo<ConvCase> &p) { return std::string(p.param.name); });
 

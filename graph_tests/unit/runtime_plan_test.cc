@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <omp.h>
+
 #include <cstring>
 #include <string>
 #include <vector>
@@ -279,6 +281,36 @@ TEST_F(RuntimePlan, SurvivesEveryAllocationFailure) {
         n_failures++;
     }
     EXPECT_GT(n_failures, 10);
+}
+
+TEST(RuntimePlanThreads, TheEnginesThreadsHoldDuringAnExecutionOnly) {
+    const int was = omp_get_max_threads();
+    for (int n_threads : {1, 3}) {
+        qdq_engine_options options = {};
+        options.struct_bytes = sizeof options;
+        options.n_threads = n_threads;
+        qdq_engine *engine = nullptr;
+        qdqi_plan *plan = nullptr;
+        ASSERT_EQ(qdqi_engine_create(&options, &engine, nullptr), QDQ_OK);
+        ASSERT_EQ(qdqi_plan_create(engine, &plan, nullptr), QDQ_OK);
+        static const qdqi_step_ops ops = {"test", nullptr, nullptr,
+                                          [](const void *, void *, void *const *bufs, const qdq_engine *, qdq_error *) {
+                                              *(int *)bufs[0] = omp_get_max_threads();
+                                              return QDQ_OK;
+                                          },
+                                          nullptr};
+        qdqi_buf y = 0;
+        ASSERT_EQ(qdqi_plan_output(plan, 0, sizeof(int), &y, nullptr), QDQ_OK);
+        ASSERT_EQ(qdqi_plan_step(plan, &ops, nullptr, &y, 1, 0, "threads", nullptr), QDQ_OK);
+        ASSERT_EQ(qdqi_plan_finish(plan, nullptr), QDQ_OK);
+        int seen = 0;
+        void *outputs[] = {&seen};
+        ASSERT_EQ(qdqi_plan_execute(plan, nullptr, outputs, nullptr, nullptr), QDQ_OK);
+        EXPECT_EQ(seen, n_threads);
+        EXPECT_EQ(omp_get_max_threads(), was);
+        qdqi_plan_destroy(&plan);
+        qdqi_engine_release(engine);
+    }
 }
 
 } // namespace
