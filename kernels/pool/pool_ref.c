@@ -6,19 +6,22 @@ static int value(uint8_t b, bool is_signed) {
     return is_signed ? (int8_t)b : b;
 }
 
-static void max8(uint8_t *acc, const uint8_t *a, size_t n, bool is_signed) {
-    for (size_t i = 0; i < n; i++)
-        acc[i] = value(a[i], is_signed) > value(acc[i], is_signed) ? a[i] : acc[i];
+static void max_rows(const uint8_t *const *rows, size_t n_rows, uint8_t *dst, size_t n, size_t step, bool is_signed) {
+    for (size_t i = 0; i < n; i += step) {
+        uint8_t max = rows[0][i];
+        for (size_t r = 1; r < n_rows; r++)
+            max = value(rows[r][i], is_signed) > value(max, is_signed) ? rows[r][i] : max;
+        *dst++ = max;
+    }
 }
 
-static void add8(int16_t *acc, const uint8_t *a, size_t n, bool is_signed) {
-    for (size_t i = 0; i < n; i++)
-        acc[i] = (int16_t)(acc[i] + value(a[i], is_signed));
-}
-
-static void add16(int32_t *acc, const int16_t *a, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        acc[i] += a[i];
+static void sum_rows(const uint8_t *const *rows, size_t n_rows, int32_t *sum, size_t n, bool is_signed, bool is_added) {
+    for (size_t i = 0; i < n; i++) {
+        int32_t s = is_added ? sum[i] : 0;
+        for (size_t r = 0; r < n_rows; r++)
+            s += value(rows[r][i], is_signed);
+        sum[i] = s;
+    }
 }
 
 static void add32(int32_t *acc, const int32_t *a, size_t n) {
@@ -40,7 +43,7 @@ static uint8_t max_of(const uint8_t *a, size_t n, bool is_signed) {
     return max;
 }
 
-static void every_second(const uint8_t *a, uint8_t *dst, size_t n) {
+static void every_second32(const int32_t *a, int32_t *dst, size_t n) {
     for (size_t i = 0; i < n; i++)
         dst[i] = a[2 * i];
 }
@@ -58,4 +61,15 @@ static void finish(const int32_t *sum, uint8_t *dst, size_t n, const qk_pool_end
     }
 }
 
-const qk_pool_row qk_pool_row_ref = {max8, add8, add16, add32, sum8, max_of, every_second, finish, QK_ISA_ref};
+static void average_rows(const uint8_t *const *rows, size_t n_rows, uint8_t *dst, size_t n, size_t step, bool is_signed,
+                         const qk_pool_end *end) {
+    for (size_t i = 0; i < n; i += step) {
+        int32_t sum = 0;
+        for (size_t r = 0; r < n_rows; r++)
+            sum += value(rows[r][i], is_signed);
+        finish(&sum, dst++, 1, end);
+    }
+}
+
+const qk_pool_row qk_pool_row_ref = {max_rows, sum_rows,       average_rows, add32,     sum8,
+                                     max_of,   every_second32, finish,       QK_ISA_ref};

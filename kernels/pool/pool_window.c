@@ -80,9 +80,9 @@ bool qk_pool_init(qk_pool *p) {
     p->row = rows[i];
     size_t outputs = (size_t)(p->out[0] * p->out[1]);
     p->n_tasks = p->out[2] == 0 || p->c == 0 ? 0 : (size_t)p->n * outputs * (p->channels_last ? 1 : (size_t)p->c);
-    /* An accumulator of 16 and one of 32 bits per channel; or a row of bytes, of words, and two of 32 bits. */
+    /* A sum per channel; or two rows of sums. */
     size_t elems = p->channels_last ? (size_t)p->c : is_global(p) ? 0 : (size_t)row_span(p);
-    p->scratch_bytes = (elems + 64) * (p->channels_last ? 2 + 4 : 2 + 4 + 4);
+    p->scratch_bytes = (elems + 64) * (p->channels_last ? 4 : 4 + 4);
     return true;
 }
 
@@ -128,53 +128,66 @@ static qk_pool_end end_of(const qk_pool *p, const qk_pool_quant *q, int64_t taps
                          p->dst == QDQ_DTYPE_S8};
 }
 
+/* Which row of outputs a task is; a plane is an image when channels are last. */
+typedef struct place {
+    int64_t task, plane, od, oh;
+} place;
+
+/* The rows that a window takes, handed over in lots of at most QK_POOL_ADDS. */
+typedef struct lot {
+    const uint8_t *rows[QK_POOL_ADDS];
+    size_t n;
+    bool is_first; /* nothing was handed over yet */
+} lot;
+
 /* ---- channels last: a task is a row of outputs, a window at a time, all channels at once ---- */
 
-static void run_last(const qk_pool *p, const qk_pool_quant *q, const uint8_t *src, uint8_t *dst, size_t task,
+static void run_last(const qk_pool *p, const qk_pool_quant *q, const uint8_t *src, uint8_t *dst, place at,
                      char *scratch) {
-    int64_t oh = (int64_t)task % p->out[1], od = (int64_t)task / p->out[1] % p->out[0];
-    int64_t image = (int64_t)task / p->out[1] / p->out[0];
-    size_t c = (size_t)p->c, padded = (c + 31) / 32 * 32;
-    int32_t *acc32 = (int32_t *)scratch;
-    int16_t *acc16 = (int16_t *)(scratch + padded * 4);
+    size_t c = (size_t)p->c;
+    int32_t *sum = (int32_t *)scratch;
     bool is_signed = p->src == QDQ_DTYPE_S8;
-    window d = window_at(p, 0, od), h = window_at(p, 1, oh);
-    src += image * p->in[0] * p->in[1] * p->in[2] * p->c;
-    dst += (int64_t)task * p->out[2] * p->c;
+    window d = window_at(p, 0, at.od), h = window_at(p, 1, at.oh);
+    src += at.plane * p->in[0] * p->in[1] * p->in[2] * p->c;
+    dst += at.task * p->out[2] * p->c;
     for (int64_t ow = 0; ow < p->out[2]; ow++, dst += c) {
         window w = window_at(p, 2, ow);
-        int64_t taps = (d.end - d.first) * (h.end - h.first) * (w.end - w.first), seen = 0;
-        if (p->is_max && taps == 0) {
-            memset(dst, lowest(p->dst), c);
+        int64_t taps = (d.end - d.first) * (h.end - h.first) * (w.end - w.first);
+        lot l; /* not initialized as a whole: a kilobyte per window */
+        l.n = 0;
+        l.is_first = true;
+        for (int64_t kd = d.first; kd < d.end; kd++)
+            for (int64_t kh = h.first; kh < h.end; kh++) {
+                int64_t id = d.start + kd * p->dilation[0], ih = h.start + kh * p->dilation[1];
+                const uint8_t *row = src + ((id * p->in[1] + ih) * p->in[2] + w.start) * p->c;
+                for (int64_t kw = w.first; kw < w.end; kw++) {
+                    if (l.n == QK_POOL_ADDS) {
+                        if (p->is_max) {
+                            p->row->max_rows(l.rows, l.n, dst, c, 1, is_signed);
+                            l.rows[0] = dst;
+                        } else {
+                            p->row->sum_rows(l.rows, l.n, sum, c, is_signed, !l.is_first);
+                        }
+                        l.n = p->is_max;
+                        l.is_first = false;
+                    }
+                    l.rows[l.n++] = row + kw * p->dilation[2] * p->c;
+                }
+            }
+        if (p->is_max) {
+            if (taps > 0) p->row->max_rows(l.rows, l.n, dst, c, 1, is_signed);
+            if (taps > 0)
+                requantize(q, dst, c);
+            else
+                memset(dst, lowest(p->dst), c);
             continue;
         }
-        if (!p->is_max) {
-            memset(acc32, 0, c * sizeof *acc32);
-            memset(acc16, 0, c * sizeof *acc16);
-        }
-        for (int64_t kd = d.first; kd < d.end; kd++)
-            for (int64_t kh = h.first; kh < h.end; kh++)
-                for (int64_t kw = w.first; kw < w.end; kw++) {
-                    int64_t id = d.start + kd * p->dilation[0], ih = h.start + kh * p->dilation[1];
-                    int64_t iw = w.start + kw * p->dilation[2];
-                    const uint8_t *tap = src + ((id * p->in[1] + ih) * p->in[2] + iw) * p->c;
-                    if (!p->is_max)
-                        p->row->add8(acc16, tap, c, is_signed);
-                    else if (seen == 0)
-                        memcpy(dst, tap, c);
-                    else
-                        p->row->max8(dst, tap, c, is_signed);
-                    if (++seen % QK_POOL_ADDS == 0 && !p->is_max) {
-                        p->row->add16(acc32, acc16, c);
-                        memset(acc16, 0, c * sizeof *acc16);
-                    }
-                }
-        if (p->is_max) {
-            requantize(q, dst, c);
+        qk_pool_end end = end_of(p, q, taps, d.counted * h.counted * w.counted);
+        if (l.is_first) {
+            p->row->average_rows(l.rows, l.n, dst, c, 1, is_signed, &end);
         } else {
-            p->row->add16(acc32, acc16, c);
-            qk_pool_end end = end_of(p, q, taps, d.counted * h.counted * w.counted);
-            p->row->finish(acc32, dst, c, &end);
+            p->row->sum_rows(l.rows, l.n, sum, c, is_signed, true);
+            p->row->finish(sum, dst, c, &end);
         }
     }
 }
@@ -214,33 +227,60 @@ static int64_t alike(const row_job *j, int64_t from, window *w_out) {
     return end - from;
 }
 
+/* Does no window of the job leave the tensor along w, and are its taps few? Then all are rows of one lot. */
+static bool is_one_lot(const row_job *j) {
+    return j->lo == 0 && j->hi == j->span && j->n_rows > 0 && j->n_rows * j->p->kernel[2] <= QK_POOL_ADDS;
+}
+
+static void one_lot(const row_job *j, lot *l) {
+    l->n = 0;
+    for (int64_t kd = j->d.first; kd < j->d.end; kd++)
+        for (int64_t kh = j->h.first; kh < j->h.end; kh++)
+            for (int64_t kw = 0; kw < j->p->kernel[2]; kw++)
+                l->rows[l->n++] = row_of(j, kd, kh) + kw * j->p->dilation[2];
+}
+
 static void max_row(const row_job *j, uint8_t *dst, char *scratch) {
     const qk_pool *p = j->p;
     bool is_signed = p->src == QDQ_DTYPE_S8;
     size_t span = (size_t)j->span, valid = (size_t)(j->hi - j->lo), stride = (size_t)p->stride[2];
-    uint8_t *row = (uint8_t *)scratch, *best = row + span + 64;
-    bool is_first = true;
-    memset(row, lowest(p->src), span);
-    for (int64_t kd = j->d.first; kd < j->d.end; kd++)
-        for (int64_t kh = j->h.first; kh < j->h.end; kh++) {
-            if (is_first)
-                memcpy(row + j->lo, row_of(j, kd, kh), valid);
-            else
-                p->row->max8(row + j->lo, row_of(j, kd, kh), valid, is_signed);
-            is_first = false;
-        }
     size_t n = (size_t)(j->n_out - 1) * stride + 1;
-    uint8_t *out = stride == 1 ? dst : best;
-    memcpy(out, row, n);
-    for (int64_t k = 1; k < p->kernel[2]; k++)
-        p->row->max8(out, row + k * p->dilation[2], n, is_signed);
-    if (stride == 2)
-        p->row->every_second(best, dst, (size_t)j->n_out);
-    else if (stride > 2)
+    uint8_t *row = (uint8_t *)scratch, *best = row + span + 64;
+    lot l;
+    l.n = 0;
+    if (is_one_lot(j)) {
+        one_lot(j, &l);
+    } else {
+        memset(row, lowest(p->src), span);
+        for (int64_t kd = j->d.first; kd < j->d.end; kd++)
+            for (int64_t kh = j->h.first; kh < j->h.end; kh++) {
+                if (l.n == QK_POOL_ADDS) {
+                    p->row->max_rows(l.rows, l.n, row + j->lo, valid, 1, is_signed);
+                    l.rows[0] = row + j->lo;
+                    l.n = 1;
+                }
+                l.rows[l.n++] = row_of(j, kd, kh);
+            }
+        if (l.n > 0) p->row->max_rows(l.rows, l.n, row + j->lo, valid, 1, is_signed);
+        l.n = 0;
+        for (int64_t k = 0; k < p->kernel[2]; k++) {
+            if (l.n == QK_POOL_ADDS) {
+                p->row->max_rows(l.rows, l.n, best, n, 1, is_signed);
+                l.rows[0] = best;
+                l.n = 1;
+            }
+            l.rows[l.n++] = row + k * p->dilation[2];
+        }
+    }
+    if (stride <= 2)
+        p->row->max_rows(l.rows, l.n, dst, n, stride, is_signed);
+    else
+        p->row->max_rows(l.rows, l.n, best, n, 1, is_signed);
+    if (stride > 2)
         for (size_t i = 0; i < (size_t)j->n_out; i++)
             dst[i] = best[i * stride];
     requantize(j->q, dst, (size_t)j->n_out);
-    if (p->pad_begin[2] + p->pad_end[2] == 0 && j->n_rows > 0 && j->x0 + j->span <= p->in[2]) return;
+    if (j->lo == 0 && j->hi == j->span && j->n_rows > 0) return;
     for (int64_t i = 0; i < j->n_out; i++) { /* windows in the padding */
         window w = window_at(p, 2, j->ow + i);
         if (j->n_rows == 0 || w.end == w.first) dst[i] = lowest(p->dst);
@@ -251,27 +291,40 @@ static void average_row(const row_job *j, uint8_t *dst, char *scratch) {
     const qk_pool *p = j->p;
     bool is_signed = p->src == QDQ_DTYPE_S8;
     size_t span = (size_t)j->span, valid = (size_t)(j->hi - j->lo), stride = (size_t)p->stride[2];
-    int32_t *row = (int32_t *)scratch, *sum = row + span + 64;
-    int16_t *acc = (int16_t *)(sum + span + 64);
-    int64_t seen = 0;
-    memset(row, 0, span * sizeof *row);
-    memset(acc, 0, valid * sizeof *acc);
-    for (int64_t kd = j->d.first; kd < j->d.end; kd++)
-        for (int64_t kh = j->h.first; kh < j->h.end; kh++) {
-            p->row->add8(acc, row_of(j, kd, kh), valid, is_signed);
-            if (++seen % QK_POOL_ADDS == 0) {
-                p->row->add16(row + j->lo, acc, valid);
-                memset(acc, 0, valid * sizeof *acc);
-            }
-        }
-    p->row->add16(row + j->lo, acc, valid);
     size_t n = (size_t)(j->n_out - 1) * stride + 1;
-    memcpy(sum, row, n * sizeof *sum);
-    for (int64_t k = 1; k < p->kernel[2]; k++)
-        p->row->add32(sum, row + k * p->dilation[2], n);
-    for (size_t i = 0; stride > 1 && i < (size_t)j->n_out; i++)
-        sum[i] = sum[i * stride];
+    int32_t *row = (int32_t *)scratch, *sum = row + span + 64;
+    lot l;
+    l.n = 0;
     window w;
+    if (is_one_lot(j)) {
+        one_lot(j, &l);
+        if (stride <= 2) { /* all windows are whole */
+            w = window_at(p, 2, j->ow);
+            qk_pool_end end = end_of(p, j->q, (int64_t)l.n, j->d.counted * j->h.counted * w.counted);
+            p->row->average_rows(l.rows, l.n, dst, n, stride, is_signed, &end);
+            return;
+        }
+        p->row->sum_rows(l.rows, l.n, sum, n, is_signed, false);
+    } else {
+        memset(row, 0, span * sizeof *row);
+        for (int64_t kd = j->d.first; kd < j->d.end; kd++)
+            for (int64_t kh = j->h.first; kh < j->h.end; kh++) {
+                if (l.n == QK_POOL_ADDS) {
+                    p->row->sum_rows(l.rows, l.n, row + j->lo, valid, is_signed, true);
+                    l.n = 0;
+                }
+                l.rows[l.n++] = row_of(j, kd, kh);
+            }
+        p->row->sum_rows(l.rows, l.n, row + j->lo, valid, is_signed, true);
+        memcpy(sum, row, n * sizeof *sum);
+        for (int64_t k = 1; k < p->kernel[2]; k++)
+            p->row->add32(sum, row + k * p->dilation[2], n);
+    }
+    if (stride == 2)
+        p->row->every_second32(sum, sum, (size_t)j->n_out);
+    else if (stride > 2)
+        for (size_t i = 0; i < (size_t)j->n_out; i++)
+            sum[i] = sum[i * stride];
     for (int64_t i = 0, m; i < j->n_out; i += m) {
         m = alike(j, i, &w);
         qk_pool_end end = end_of(p, j->q, j->n_rows * (w.end - w.first), j->d.counted * j->h.counted * w.counted);
@@ -279,13 +332,13 @@ static void average_row(const row_job *j, uint8_t *dst, char *scratch) {
     }
 }
 
-static void run_plain(const qk_pool *p, const qk_pool_quant *q, const uint8_t *src, uint8_t *dst, size_t task,
+static void run_plain(const qk_pool *p, const qk_pool_quant *q, const uint8_t *src, uint8_t *dst, place at,
                       char *scratch) {
-    int64_t oh = (int64_t)task % p->out[1], od = (int64_t)task / p->out[1] % p->out[0];
-    int64_t plane = (int64_t)task / p->out[1] / p->out[0], elems = p->in[0] * p->in[1] * p->in[2];
-    row_job j = {.p = p, .q = q, .plane = src + plane * elems, .d = window_at(p, 0, od), .h = window_at(p, 1, oh)};
+    int64_t elems = p->in[0] * p->in[1] * p->in[2];
+    row_job j = {
+        .p = p, .q = q, .plane = src + at.plane * elems, .d = window_at(p, 0, at.od), .h = window_at(p, 1, at.oh)};
     j.n_rows = (j.d.end - j.d.first) * (j.h.end - j.h.first);
-    dst += (int64_t)task * p->out[2];
+    dst += at.task * p->out[2];
     if (is_global(p) && elems > 0) {
         bool is_signed = p->src == QDQ_DTYPE_S8;
         if (p->is_max) {
@@ -310,6 +363,19 @@ static void run_plain(const qk_pool *p, const qk_pool_quant *q, const uint8_t *s
 
 void qk_pool_run(const qk_pool *pool, const qk_pool_quant *quant, const void *src, void *dst, size_t first, size_t n,
                  void *scratch) {
-    for (size_t task = first; task < first + n; task++)
-        (pool->channels_last ? run_last : run_plain)(pool, quant, src, dst, task, scratch);
+    if (n == 0) return;
+    place at = {.task = (int64_t)first};
+    at.oh = at.task % pool->out[1];
+    at.od = at.task / pool->out[1] % pool->out[0];
+    at.plane = at.task / pool->out[1] / pool->out[0];
+    for (; n > 0; n--, at.task++) {
+        (pool->channels_last ? run_last : run_plain)(pool, quant, src, dst, at, scratch);
+        if (++at.oh == pool->out[1]) {
+            at.oh = 0;
+            if (++at.od == pool->out[0]) {
+                at.od = 0;
+                at.plane++;
+            }
+        }
+    }
 }
