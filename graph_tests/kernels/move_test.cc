@@ -77,6 +77,20 @@ TEST(Move, EveryPermutationOfFourAxes) {
         }
 }
 
+TEST(Move, ImagesOfFewChannels) {
+    for (int64_t c = 1; c <= 9; c++)
+        for (int64_t hw : {1, 15, 16, 17, 31, 32, 33, 63, 64, 65, 130, 40000})
+            for (size_t bytes : {1, 4}) {
+                size_t n = size_t(2 * c * hw);
+                check({{2, c, hw}, {c * hw, hw, 1}, {c * hw, 1, c}}, bytes, 0, n, n, "channels last");
+                check({{2, c, hw}, {c * hw, 1, c}, {c * hw, hw, 1}}, bytes, 0, n, n, "channels first");
+                check({{c, hw}, {hw, 1}, {1, c + 1}}, bytes, 0, size_t(c * hw), size_t((c + 1) * hw),
+                      "into wider pixels");
+                check({{c, hw}, {1, c + 1}, {hw, 1}}, bytes, 0, size_t((c + 1) * hw), size_t(c * hw),
+                      "out of wider pixels");
+            }
+}
+
 TEST(Move, RandomLayoutsUpToTwelveAxes) {
     uint64_t seed = 23;
     for (int round = 0; round < 300; round++) {

@@ -73,7 +73,60 @@ QK_INLINE void tile(int bytes, const char *src, char *dst, size_t ni, size_t nj,
     if (i_whole < ni) rest(src + (ptrdiff_t)i_whole * src_i, dst + i_whole * size, ni - i_whole, nj, src_i, dst_j);
 }
 
+/* Images of up to four channels: bytes of ni rows side by side, row j of dst right behind row j-1. Four bytes per j come out of
+ * two interleavings; a shuffle closes the gaps, and what a store of sixteen bytes writes beyond them is the place of later j.
+ * Returns how many j are done: some are left for others, so that nothing is written behind the last. */
+static size_t interleave_bytes(const char *src, char *dst, size_t ni, size_t nj, ptrdiff_t src_i) {
+    char at[16];
+    for (size_t k = 0; k < 16; k++)
+        at[k] = k < 4 * ni ? (char)(k / ni * 4 + k % ni) : -1;
+    const __m128i close_up = _mm_loadu_si128((const __m128i *)at);
+    size_t j = 0;
+    for (; j + 32 <= nj; j += 16) {
+        __m128i row[4];
+        QK_FOUR_TIMES(k,
+                      row[k] = k < ni ? _mm_loadu_si128((const __m128i *)(src + k * src_i + j)) : _mm_setzero_si128());
+        __m128i low01 = _mm_unpacklo_epi8(row[0], row[1]), low23 = _mm_unpacklo_epi8(row[2], row[3]);
+        __m128i high01 = _mm_unpackhi_epi8(row[0], row[1]), high23 = _mm_unpackhi_epi8(row[2], row[3]);
+        __m128i quads[4] = {_mm_unpacklo_epi16(low01, low23), _mm_unpackhi_epi16(low01, low23),
+                            _mm_unpacklo_epi16(high01, high23), _mm_unpackhi_epi16(high01, high23)};
+        QK_FOUR_TIMES(k, _mm_storeu_si128((__m128i *)(dst + (j + 4 * k) * ni), _mm_shuffle_epi8(quads[k], close_up)));
+    }
+    return j;
+}
+
+/* The other way: src row i right behind row i-1, nj bytes each. Returns how many i are done. */
+static size_t part_bytes(const char *src, char *dst, size_t ni, size_t nj, ptrdiff_t dst_j) {
+    char at[16];
+    for (size_t k = 0; k < 16; k++) /* four i: first all j = 0, then all j = 1, … */
+        at[k] = k / 4 < nj ? (char)(k % 4 * nj + k / 4) : -1;
+    const __m128i apart = _mm_loadu_si128((const __m128i *)at);
+    size_t i = 0;
+    for (; i + 32 <= ni; i += 16) {
+        __m128i quads[4];
+        QK_FOUR_TIMES(k,
+                      quads[k] = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(src + (i + 4 * k) * nj)), apart));
+        __m128i low01 = _mm_unpacklo_epi32(quads[0], quads[1]), low23 = _mm_unpacklo_epi32(quads[2], quads[3]);
+        __m128i high01 = _mm_unpackhi_epi32(quads[0], quads[1]), high23 = _mm_unpackhi_epi32(quads[2], quads[3]);
+        __m128i row[4] = {_mm_unpacklo_epi64(low01, low23), _mm_unpackhi_epi64(low01, low23),
+                          _mm_unpacklo_epi64(high01, high23), _mm_unpackhi_epi64(high01, high23)};
+        QK_FOUR_TIMES(k, if (k < nj) _mm_storeu_si128((__m128i *)(dst + k * dst_j + i), row[k]));
+    }
+    return i;
+}
+
 static void tile1(const char *src, char *dst, size_t ni, size_t nj, ptrdiff_t src_i, ptrdiff_t dst_j) {
+    if (ni <= 4 && dst_j == (ptrdiff_t)ni) {
+        size_t done = interleave_bytes(src, dst, ni, nj, src_i);
+        src += done;
+        dst += done * ni;
+        nj -= done;
+    } else if (nj <= 4 && src_i == (ptrdiff_t)nj) {
+        size_t done = part_bytes(src, dst, ni, nj, dst_j);
+        src += done * nj;
+        dst += done;
+        ni -= done;
+    }
     tile(1, src, dst, ni, nj, src_i, dst_j);
 }
 static void tile2(const char *src, char *dst, size_t ni, size_t nj, ptrdiff_t src_i, ptrdiff_t dst_j) {

@@ -92,8 +92,8 @@ bool qk_move_init(qk_move *move, uint32_t elem_bytes, int32_t ndims, const int64
     move->src_j = j.src * bytes;
     move->dst_j = j.dst * bytes;
     if (move->form == QK_MOVE_TRANSPOSE) {
-        move->i_step = TILE_I;
-        move->j_step = TILE_J;
+        move->i_step = j.n < TILE_J ? TILE_I * TILE_J / j.n / TILE_J * TILE_J : TILE_I;
+        move->j_step = i.n < TILE_I ? TILE_I * TILE_J / i.n / TILE_J * TILE_J : TILE_J;
     } else {
         move->i_step = (move->form == QK_MOVE_ROW ? ROW_BYTES : STRIDED_BYTES) / elem_bytes;
         move->j_step = i.n < move->i_step ? move->i_step / i.n : 1;
