@@ -123,27 +123,6 @@ static void dequantize_f32(const job *j, const void *src, float *dst, size_t at,
 
 enum { CHUNK = 512 };
 
-static void pack_4bit(const uint8_t *src, uint8_t *dst, size_t n, bool is_signed) {
-    int lo = is_signed ? -8 : 0, hi = is_signed ? 7 : 15;
-    uint8_t v[CHUNK + 1];
-    for (size_t i = 0; i < n; i++) {
-        int b = is_signed ? (int8_t)src[i] : src[i];
-        v[i] = (uint8_t)((b < lo ? lo : b > hi ? hi : b) & 15);
-    }
-    v[n] = 0;
-    for (size_t i = 0; i < n; i += 2)
-        dst[i / 2] = (uint8_t)(v[i] | v[i + 1] << 4);
-}
-
-static void unpack_4bit(const uint8_t *src, uint8_t *dst, size_t n, bool is_signed) {
-    unsigned sign = is_signed ? 8u : 0u;
-    for (size_t i = 0; i + 1 < n; i += 2) {
-        dst[i] = (uint8_t)(((src[i / 2] & 15u) ^ sign) - sign);
-        dst[i + 1] = (uint8_t)(((unsigned)(src[i / 2] >> 4) ^ sign) - sign);
-    }
-    if (n % 2) dst[n - 1] = (uint8_t)(((src[n / 2] & 15u) ^ sign) - sign);
-}
-
 static const void *element(const void *base, qdq_dtype dtype, size_t i) {
     size_t bits = dtype == QDQ_DTYPE_U4 || dtype == QDQ_DTYPE_S4     ? 4
                   : dtype == QDQ_DTYPE_U8 || dtype == QDQ_DTYPE_S8   ? 8
@@ -174,7 +153,7 @@ void qk_quantize(const qk_quant *quant, const float *scales, const int32_t *zps,
             s = reals;
         }
         quantize_f32(&j, s, j.type.is_4bit ? bytes : d, first, m, quant->stream);
-        if (j.type.is_4bit) pack_4bit(bytes, d, m, j.type.is_signed);
+        if (j.type.is_4bit) quant->row->pack4(bytes, d, m, j.type.is_signed);
     }
 }
 
@@ -191,7 +170,7 @@ void qk_dequantize(const qk_quant *quant, const float *scales, const int32_t *zp
         const void *s = element(src, quant->stored, first);
         void *d = (void *)element(dst, quant->real, first);
         if (j.type.is_4bit) {
-            unpack_4bit(s, bytes, m, j.type.is_signed);
+            quant->row->unpack4(s, bytes, m, j.type.is_signed);
             s = bytes;
         }
         dequantize_f32(&j, s, wide ? d : reals, first, m, wide && quant->stream);

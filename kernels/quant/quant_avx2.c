@@ -1,5 +1,6 @@
 #include "kernels/quant/quant_types.h"
 #include "kernels/simd/avx2_x8.h"
+#include "kernels/simd/nibbles.h"
 
 #include <math.h>
 
@@ -197,6 +198,16 @@ static void bf16_of_f32(const float *src, uint16_t *dst, size_t n) {
     qk_quant_ref.bf16_of_f32(src + i, dst + i, n - i);
 }
 
+static void unpack4(const uint8_t *src, uint8_t *dst, size_t n, bool is_signed) {
+    size_t i = qk_unpack_nibbles(src, dst, n, is_signed);
+    qk_quant_ref.unpack4(src + i / 2, dst + i, n - i, is_signed);
+}
+
+static void pack4(const uint8_t *src, uint8_t *dst, size_t n, bool is_signed) {
+    size_t i = qk_pack_nibbles(src, dst, n, is_signed);
+    qk_quant_ref.pack4(src + i, dst + i / 2, n - i, is_signed);
+}
+
 static void minmax(const float *src, size_t n, float *min_out, float *max_out) {
     __m256 lo = _mm256_set1_ps(INFINITY), hi = _mm256_set1_ps(-INFINITY);
     size_t i = 0;
@@ -226,6 +237,8 @@ const qk_quant_row qk_quant_avx2 = {
     .f16_of_f32 = f16_of_f32,
     .f32_of_bf16 = f32_of_bf16,
     .bf16_of_f32 = bf16_of_f32,
+    .unpack4 = unpack4,
+    .pack4 = pack4,
     .minmax = minmax,
     .isa = QK_ISA_avx2,
 };

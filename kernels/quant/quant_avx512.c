@@ -1,5 +1,6 @@
 #include "kernels/quant/quant_types.h"
 #include "kernels/simd/avx512_x8.h"
+#include "kernels/simd/nibbles.h"
 
 #include <math.h>
 
@@ -223,6 +224,16 @@ static void bf16_of_f32(const float *src, uint16_t *dst, size_t n) {
     }
 }
 
+static void unpack4(const uint8_t *src, uint8_t *dst, size_t n, bool is_signed) {
+    size_t i = qk_unpack_nibbles(src, dst, n, is_signed);
+    qk_quant_ref.unpack4(src + i / 2, dst + i, n - i, is_signed);
+}
+
+static void pack4(const uint8_t *src, uint8_t *dst, size_t n, bool is_signed) {
+    size_t i = qk_pack_nibbles(src, dst, n, is_signed);
+    qk_quant_ref.pack4(src + i, dst + i / 2, n - i, is_signed);
+}
+
 static void minmax(const float *src, size_t n, float *min_out, float *max_out) {
     __m512 lo[2], hi[2];
     for (int k = 0; k < 2; k++) {
@@ -259,6 +270,8 @@ const qk_quant_row qk_quant_avx512 = {
     .f16_of_f32 = f16_of_f32,
     .f32_of_bf16 = f32_of_bf16,
     .bf16_of_f32 = bf16_of_f32,
+    .unpack4 = unpack4,
+    .pack4 = pack4,
     .minmax = minmax,
     .isa = QK_ISA_avx512,
 };

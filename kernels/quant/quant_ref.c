@@ -102,6 +102,22 @@ static void bf16_of_f32(const float *src, uint16_t *dst, size_t n) {
     }
 }
 
+static void unpack4(const uint8_t *src, uint8_t *dst, size_t n, bool is_signed) {
+    unsigned sign = is_signed ? 8u : 0u;
+    for (size_t i = 0; i < n; i++)
+        dst[i] = (uint8_t)(((src[i / 2] >> (i % 2 * 4) & 15u) ^ sign) - sign);
+}
+
+static uint8_t nibble(uint8_t b, bool is_signed) {
+    int v = is_signed ? (int8_t)b : b, lo = is_signed ? -8 : 0, hi = lo + 15;
+    return (uint8_t)((v < lo ? lo : v > hi ? hi : v) & 15);
+}
+
+static void pack4(const uint8_t *src, uint8_t *dst, size_t n, bool is_signed) {
+    for (size_t i = 0; i < n; i += 2)
+        dst[i / 2] = (uint8_t)(nibble(src[i], is_signed) | (i + 1 < n ? nibble(src[i + 1], is_signed) << 4 : 0));
+}
+
 static void minmax(const float *src, size_t n, float *min_out, float *max_out) {
     float lo = INFINITY, hi = -INFINITY;
     for (size_t i = 0; i < n; i++) {
@@ -124,6 +140,8 @@ const qk_quant_row qk_quant_ref = {
     .f16_of_f32 = f16_of_f32,
     .f32_of_bf16 = f32_of_bf16,
     .bf16_of_f32 = bf16_of_f32,
+    .unpack4 = unpack4,
+    .pack4 = pack4,
     .minmax = minmax,
     .isa = QK_ISA_ref,
 };

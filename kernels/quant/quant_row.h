@@ -26,6 +26,9 @@ typedef struct qk_quant_row {
     void (*f16_of_f32)(const float *src, uint16_t *dst, size_t n);
     void (*f32_of_bf16)(const uint16_t *src, float *dst, size_t n);
     void (*bf16_of_f32)(const float *src, uint16_t *dst, size_t n);
+    /* 4-bit values, two to a byte, from and to bytes; to 4 bits they saturate, and an odd end has a zero above it. */
+    void (*unpack4)(const uint8_t *src, uint8_t *dst, size_t n, bool is_signed);
+    void (*pack4)(const uint8_t *src, uint8_t *dst, size_t n, bool is_signed);
     void (*minmax)(const float *src, size_t n, float *min_out, float *max_out);
     qk_isa isa;
 } qk_quant_row;
