@@ -22,7 +22,7 @@ enum {
     MAX_WRONG_SHOWN = 2,
     DEFAULT_REPEATS = 200
 };
-enum { LEAST_ROUNDS = 3, MOST_RACE_MS = 3000 };
+enum { LEAST_ROUNDS = 3, MOST_RACE_MS = 6000 };
 static const double LEAST_ACCURACY = 0.95, LEAST_AGREEMENT = 0.99;
 
 /* ---- failing ---------------------------------------------------------------------------------------------------- */
