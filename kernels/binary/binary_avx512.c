@@ -1,6 +1,7 @@
 #include "kernels/binary/binary_row.h"
 #include "kernels/simd/avx512_x8.h"
 
+#include <math.h>
 #include <string.h>
 
 /* 64 elements at a time, in four registers. What a chain consists of is asked once per block: the same answers every time,
@@ -55,6 +56,7 @@ typedef struct target {
     qk512_divisor divisor;
     __m512i zp;
     __m512 zp_f32;
+    bool is_tame; /* no value exceeds the divisor's limit */
 } target;
 
 QK_INLINE void store(const qk_binary *chain, const target *t, char *dst, block b) {
@@ -63,7 +65,10 @@ QK_INLINE void store(const qk_binary *chain, const target *t, char *dst, block b
         return;
     }
     __m512i q[4];
-    QK_FOUR_TIMES(k, b.v[k] = qk512_divide(t->divisor, b.v[k]));
+    if (t->is_tame)
+        QK_FOUR_TIMES(k, b.v[k] = qk512_divide_tame(t->divisor, b.v[k]));
+    else
+        QK_FOUR_TIMES(k, b.v[k] = qk512_divide(t->divisor, b.v[k]));
     if (chain->add_zp_first)
         QK_FOUR_TIMES(k, q[k] = qk512_round(b.v[k], t->zp, t->zp_f32, true));
     else
@@ -126,11 +131,12 @@ void qk_binary_avx512(const qk_binary *chain, const void *src, const void *const
         return;
     }
     target t = {qk512_divisor_of(_mm512_set1_ps(chain->dst.dtype == QDQ_DTYPE_F32 ? 1.0f : chain->dst.scale)),
-                _mm512_set1_epi32(chain->dst.zp), _mm512_set1_ps((float)chain->dst.zp)};
-    float scalars[QK_BINARY_MAX_STEPS + 1];
+                _mm512_set1_epi32(chain->dst.zp), _mm512_set1_ps((float)chain->dst.zp), false};
+    float scalars[QK_BINARY_MAX_STEPS + 1] = {0};
     if (!chain->src.step) scalars[QK_BINARY_MAX_STEPS] = qk_binary_load(&chain->src, src, 0);
     for (uint32_t s = 0; s < chain->n_steps; s++)
         if (!chain->steps[s].operand.step) scalars[s] = qk_binary_load(&chain->steps[s].operand, operands[s], 0);
+    t.is_tame = qk_binary_bound(chain, scalars) <= fabs((double)chain->dst.scale) * (double)QK_QUOTIENT_LIMIT;
     size_t i = 0, bytes = qk_binary_bytes(chain->dst.dtype);
     for (; n - i >= BLOCK; i += BLOCK)
         run_block(chain, &t, scalars, src, operands, i, (char *)dst + i * bytes);

@@ -22,13 +22,18 @@ QK_INLINE qk256_divisor qk256_divisor_of(__m256 scale) {
     return d;
 }
 
+/* x / scale for x known to lie within the limit. */
+QK_INLINE __m256 qk256_divide_tame(qk256_divisor d, __m256 x) {
+    __m256 q0 = _mm256_fmadd_ps(x, d.recip, _mm256_mul_ps(x, d.low));
+    return _mm256_fmadd_ps(_mm256_fnmadd_ps(q0, d.scale, x), d.recip, q0);
+}
+
 /* x / scale as kernels/simd/divide.h says. */
 QK_INLINE __m256 qk256_divide(qk256_divisor d, __m256 x) {
     x = _mm256_and_ps(x, _mm256_cmp_ps(x, x, _CMP_ORD_Q));
     x = _mm256_min_ps(x, d.limit);
     x = _mm256_max_ps(x, _mm256_xor_ps(d.limit, _mm256_set1_ps(-0.0f)));
-    __m256 q0 = _mm256_fmadd_ps(x, d.recip, _mm256_mul_ps(x, d.low));
-    return _mm256_fmadd_ps(_mm256_fnmadd_ps(q0, d.scale, x), d.recip, q0);
+    return qk256_divide_tame(d, x);
 }
 
 QK_INLINE __m256i qk256_round(__m256 q, __m256i zp, __m256 zp_f32, bool add_first) {

@@ -26,12 +26,17 @@ QK_INLINE qk512_divisor qk512_divisor_of(__m512 scale) {
     return d;
 }
 
+/* x / scale for x known to lie within the limit. */
+QK_INLINE __m512 qk512_divide_tame(qk512_divisor d, __m512 x) {
+    __m512 q0 = _mm512_fmadd_ps(x, d.recip, _mm512_mul_ps(x, d.low));
+    return _mm512_fmadd_ps(_mm512_fnmadd_ps(q0, d.scale, x), d.recip, q0);
+}
+
 /* x / scale as kernels/simd/divide.h says. */
 QK_INLINE __m512 qk512_divide(qk512_divisor d, __m512 x) {
     /* The smaller magnitude, with the sign of x; lanes with a NaN give 0. */
     x = _mm512_maskz_range_ps(_mm512_cmp_ps_mask(x, x, _CMP_ORD_Q), x, d.limit, 0x2);
-    __m512 q0 = _mm512_fmadd_ps(x, d.recip, _mm512_mul_ps(x, d.low));
-    return _mm512_fmadd_ps(_mm512_fnmadd_ps(q0, d.scale, x), d.recip, q0);
+    return qk512_divide_tame(d, x);
 }
 
 /* A quotient and a zero point to an integer; add_first: the zero point is added before rounding. */
