@@ -85,6 +85,11 @@ static qdq_status compile(const qdq_partition *p, qdqi_program *program, qdqi_lo
             port.layout = desc->layout == QDQ_LAYOUT_ANY ? QDQ_LAYOUT_ANY : QDQ_LAYOUT_STRIDED;
         }
         port.property = desc->property;
+        if (port.layout == QDQ_LAYOUT_STRIDED && qdqi_overlaps(&port))
+            return qdqi_fail(err, QDQ_E_BAD_SHAPE,
+                             "partition %u: output tensor %" PRIu64 ": strides %s of %s make elements share memory",
+                             part->id, desc->id, qdqi_shape_str(port.ndims, port.strides).s,
+                             qdqi_shape_str(port.ndims, port.dims).s);
         QDQI_TRY(qdqi_program_output(program, lw, part->outputs[i], &port, err));
     }
     QDQI_TRY(qdqi_lower_part(lw, part, err));
@@ -105,9 +110,11 @@ qdq_status qdq_partition_compile(const qdq_partition *partition, qdq_engine *eng
     qdq_compiled *c = qdqi_calloc(1, sizeof *c);
     if (c == NULL) return QDQI_NO_MEMORY(err);
     qdqi_lower lw = {0};
+    const int threads = qdqi_threads_enter(engine);
     qdq_status st = qdqi_program_open(&c->program, &lw, partition->graph, engine, partition->part, err);
     if (st == QDQ_OK) st = compile(partition, &c->program, &lw, inputs, n_inputs, outputs, n_outputs, err);
     qdqi_lower_free(&lw);
+    qdqi_threads_leave(engine, threads);
     if (st == QDQ_OK) {
         qdqi_program_notes(&c->program, UINT32_MAX, &c->summary);
         if (c->summary.failed) st = QDQI_NO_MEMORY(err);

@@ -34,7 +34,7 @@ static qdq_status open_ports(qdqi_program *program, qdqi_lower *lw, const qdq_gr
         QDQI_TRY(qdqi_program_input(program, lw, g->inputs[i], &g->values[g->inputs[i]].desc, err));
     for (uint32_t i = 0; i < g->n_outputs; i++) {
         qdq_tensor_desc desc = g->values[g->outputs[i]].desc;
-        if (desc.layout != QDQ_LAYOUT_STRIDED) qdqi_set_dense(&desc);
+        if (desc.layout != QDQ_LAYOUT_STRIDED || qdqi_overlaps(&desc)) qdqi_set_dense(&desc);
         QDQI_TRY(qdqi_program_output(program, lw, g->outputs[i], &desc, err));
     }
     return QDQ_OK;
@@ -82,6 +82,7 @@ qdq_status qdq_session_create(const qdq_graph *graph, qdq_engine *engine, const 
     qdqi_lower lw = {0};
     qdqi_parts *parts = NULL;
     s->profile = opt.profile;
+    const int threads = qdqi_threads_enter(engine);
     qdq_status st = qdqi_partition_graph(graph, opt.reference ? QDQ_POLICY_SINGLE : opt.policy, &parts, err);
     if (st == QDQ_OK) st = qdqi_program_open(&s->program, &lw, graph, engine, NULL, err);
     if (st == QDQ_OK) st = open_ports(&s->program, &lw, graph, err);
@@ -99,6 +100,7 @@ qdq_status qdq_session_create(const qdq_graph *graph, qdq_engine *engine, const 
     if (st == QDQ_OK) st = note_parts(s, parts, graph, err);
     qdqi_lower_free(&lw);
     qdqi_parts_destroy(&parts);
+    qdqi_threads_leave(engine, threads);
     if (st != QDQ_OK) {
         qdq_session_destroy(&s);
         return st;

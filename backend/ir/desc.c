@@ -186,3 +186,26 @@ bool qdqi_norm_axis(int64_t axis, int32_t ndims, int32_t *out) {
     *out = (int32_t)(axis < 0 ? axis + ndims : axis);
     return true;
 }
+
+bool qdqi_overlaps(const qdq_tensor_desc *desc) {
+    int64_t dims[QDQ_MAX_NDIMS], strides[QDQ_MAX_NDIMS];
+    int32_t n = 0;
+    for (int32_t d = 0; d < desc->ndims; d++) {
+        if (desc->dims[d] == 0) return false;
+        if (desc->dims[d] == 1) continue;
+        int32_t k = n++;
+        for (; k > 0 && strides[k - 1] > desc->strides[d]; k--) {
+            dims[k] = dims[k - 1];
+            strides[k] = strides[k - 1];
+        }
+        dims[k] = desc->dims[d];
+        strides[k] = desc->strides[d];
+    }
+    /* each dim must step over all that the inner ones reach */
+    int64_t reach = 0;
+    for (int32_t k = 0; k < n; k++) {
+        if (strides[k] <= reach) return true;
+        reach += (dims[k] - 1) * strides[k];
+    }
+    return false;
+}

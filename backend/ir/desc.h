@@ -29,6 +29,8 @@ void qdqi_set_dense(qdq_tensor_desc *desc);
 void qdqi_set_channels_last(qdq_tensor_desc *desc);
 /* Elements that the buffer spans: 1 + sum (dim-1)*stride, 0 when zero-size. False on overflow. */
 bool qdqi_span_elems(const qdq_tensor_desc *desc, int64_t *span_out);
+/* Two elements may share memory (no room for all elements between the strides; conservative for exotic strides). */
+bool qdqi_overlaps(const qdq_tensor_desc *desc);
 bool qdqi_same_dims(const qdq_tensor_desc *a, const qdq_tensor_desc *b);
 bool qdqi_same_strides(const qdq_tensor_desc *a, const qdq_tensor_desc *b); /* dims of size 1 do not count */
 /* numpy broadcast of two shapes; false when they do not fit. */

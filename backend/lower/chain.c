@@ -55,19 +55,71 @@ static bool in_part(const qdqi_part *part, uint32_t op) {
     return false;
 }
 
+/* The axis of `q` after a reshape from `from` to `to`; false when its elements are no longer one dim. */
+static bool reshaped_axis(const qdq_tensor_desc *from, const qdq_tensor_desc *to, qdqi_qparams *q) {
+    if (q->gran == QDQI_GRAN_TENSOR) return true;
+    if (q->gran == QDQI_GRAN_GROUP) return false;
+    int64_t inner = 1, at = 1;
+    for (int32_t d = q->axis + 1; d < from->ndims; d++)
+        inner *= from->dims[d];
+    for (int32_t d = to->ndims - 1; d >= 0; d--) {
+        if (at == inner && to->dims[d] == from->dims[q->axis]) {
+            q->axis = d;
+            return true;
+        }
+        at *= to->dims[d];
+    }
+    return false;
+}
+
+/* The integers of `dq`'s input in the shape of `value`: a view, as a value of lowering's own. */
+static qdq_status reshape_integers(qdqi_lower *lw, qdqi_operand *out, bool *done, qdq_error *err) {
+    *done = false;
+    QDQI_TRY(qdqi_lower_make(lw, out->q_value, err));
+    const qdqi_lval *base = qdqi_lower_val(lw, out->q_value);
+    qdq_tensor_desc desc = qdqi_lower_val(lw, out->value)->desc;
+    if (!qdqi_is_dense(&base->desc) || qdq_dtype_bits(base->desc.dtype) != 8) return QDQ_OK;
+    if (!reshaped_axis(&base->desc, &desc, &out->q)) return QDQ_OK;
+    desc.dtype = base->desc.dtype;
+    const uint32_t from = out->q_value;
+    QDQI_TRY(qdqi_lower_new_value(lw, &desc, &out->q_value, err));
+    QDQI_TRY(qdqi_lower_alias(lw, out->q_value, from, err));
+    *done = true;
+    return QDQ_OK;
+}
+
 static qdq_status set_operand(qdqi_lower *lw, const qdqi_part *part, uint32_t value, qdqi_operand *out,
                               qdq_error *err) {
     *out = (qdqi_operand){.value = value, .dq_op = QDQI_NONE, .q_value = QDQI_NONE};
-    if (value == QDQI_NONE) return QDQ_OK;
-    const uint32_t producer = lw->graph->values[value].producer;
-    if (producer == QDQI_NONE || producer == part->root || !in_part(part, producer)) return QDQ_OK;
-    const qdqi_op *op = &lw->graph->ops[producer];
-    if ((op->schema->flags & QDQI_F_DEQUANTIZE) == 0) return QDQ_OK;
-    const qdq_status st = qdqi_qparams_of(lw, op, &out->q, err);
-    if (st == QDQ_E_UNSUPPORTED) return QDQ_OK; /* stays a float operand, computed by its own step */
-    out->dq_op = producer;
-    out->q_value = op->in[0];
-    return st;
+    bool reshaped = false;
+    uint32_t at = value;
+    while (at != QDQI_NONE) {
+        const uint32_t producer = lw->graph->values[at].producer;
+        if (producer == QDQI_NONE || producer == part->root || !in_part(part, producer)) return QDQ_OK;
+        const qdqi_op *op = &lw->graph->ops[producer];
+        if ((op->schema->flags & QDQI_F_DEQUANTIZE) != 0) {
+            qdqi_operand found = *out;
+            const qdq_status st = qdqi_qparams_of(lw, op, &found.q, err);
+            if (st == QDQ_E_UNSUPPORTED) return QDQ_OK; /* stays a float operand, computed by its own step */
+            QDQI_TRY(st);
+            found.q_value = op->in[0];
+            bool done = true;
+            if (reshaped)
+                QDQI_TRY(reshape_integers(lw, &found, &done, err));
+            else
+                QDQI_TRY(qdqi_lower_make(lw, found.q_value, err));
+            found.dq_op = producer;
+            if (done) *out = found;
+            return QDQ_OK;
+        }
+        /* between a Dequantize and its user: a cast drops no integer, a reshape moves none */
+        if ((op->schema->flags & QDQI_F_SHAPE_ONLY) != 0)
+            reshaped = reshaped || !qdqi_same_dims(&qdqi_lower_val(lw, op->in[0])->desc, &qdqi_lower_val(lw, at)->desc);
+        else if (op->kind != QDQI_OP_TYPECAST)
+            return QDQ_OK;
+        at = op->in[0];
+    }
+    return QDQ_OK;
 }
 
 /* x * sigmoid(x) */
@@ -83,6 +135,16 @@ static void join_swish(qdqi_chain *chain) {
         memmove(b, b + 1, (chain->n_links - i - 2) * sizeof *b);
         chain->n_links--;
     }
+}
+
+/* Whether an operand is an earlier result of the chain itself. */
+static bool made_by_chain(const qdq_graph *g, const qdqi_part *part, const qdqi_chain *chain, uint32_t value) {
+    const uint32_t producer = g->values[value].producer;
+    if (producer == QDQI_NONE) return false;
+    if (producer == part->root) return true;
+    for (uint32_t i = 0; i < chain->n_links; i++)
+        if (chain->links[i].op == producer) return true;
+    return false;
 }
 
 qdq_status qdqi_chain_build(qdqi_lower *lw, const qdqi_part *part, qdqi_chain *chain, qdq_error *err) {
@@ -102,9 +164,15 @@ qdq_status qdqi_chain_build(qdqi_lower *lw, const qdqi_part *part, qdqi_chain *c
             after_root = true;
             continue;
         }
-        /* a Dequantize is an operand; a Quantize before the root makes constant weights and is not ours */
-        if ((op->schema->flags & QDQI_F_DEQUANTIZE) != 0) continue;
-        if (!after_root) return qdqi_refuse(err, "chain", "op_before_root");
+        /* what is not downstream of the root belongs to an operand: made when the operand is read */
+        bool downstream = false;
+        for (uint32_t i = 0; i < op->n_in; i++)
+            downstream = downstream || (op->in[i] != QDQI_NONE && (op->in[i] == cur || op->in[i] == before));
+        if (!after_root || !downstream) continue;
+        if (op->kind == QDQI_OP_TYPECAST && op->in[0] == cur) { /* rounds only where a result leaves */
+            cur = op->out[0];
+            continue;
+        }
         if ((op->schema->flags & QDQI_F_QUANTIZE) != 0) {
             if (op->in[0] != cur || k + 1 != part->n_ops) return qdqi_refuse(err, "chain", "quantize_inside");
             QDQI_TRY(qdqi_qparams_of(lw, op, &chain->q, err));
@@ -128,9 +196,7 @@ qdq_status qdqi_chain_build(qdqi_lower *lw, const qdqi_part *part, qdqi_chain *c
                 if (other == cur) return qdqi_refuse(err, "chain", "square_of_chain");
             }
             QDQI_TRY(set_operand(lw, part, other, &link->other, err));
-            const uint32_t producer = g->values[other].producer;
-            if (!link->self && producer != QDQI_NONE && link->other.dq_op == QDQI_NONE && in_part(part, producer) &&
-                (g->ops[producer].schema->flags & QDQI_F_DEQUANTIZE) == 0)
+            if (!link->self && made_by_chain(g, part, chain, other))
                 return qdqi_refuse(err, "chain", "operand_made_inside");
         } else {
             return qdqi_refuse(err, "chain", "op_not_elementwise");
@@ -146,12 +212,7 @@ qdq_status qdqi_chain_build(qdqi_lower *lw, const qdqi_part *part, qdqi_chain *c
 }
 
 qdq_status qdqi_operand_as_float(qdqi_lower *lw, const qdqi_operand *operand, qdq_error *err) {
-    if (operand->value == QDQI_NONE) return QDQ_OK;
-    const qdqi_lval *lv = qdqi_lower_val(lw, operand->value);
-    if (lv->buf != QDQI_NO_BUF || lv->data != NULL) return QDQ_OK;
-    const uint32_t producer = lw->graph->values[operand->value].producer;
-    if (producer == QDQI_NONE) return qdqi_fail(err, QDQ_E_INTERNAL, "an operand has no data");
-    return qdqi_lower_op(lw, producer, err);
+    return operand->value == QDQI_NONE ? QDQ_OK : qdqi_lower_make(lw, operand->value, err);
 }
 
 /* ---- post-ops ---------------------------------------------------------------------------------------------------- */
@@ -378,24 +439,4 @@ qdq_status qdqi_posts_quantize(qdqi_lower *lw, qdqi_posts *p, const qdqi_qparams
 uint32_t qdqi_chain_value_after(const qdqi_lower *lw, const qdqi_chain *chain, uint32_t n_done) {
     const uint32_t op = n_done == 0 ? chain->root : chain->links[n_done - 1].op;
     return lw->graph->ops[op].out[0];
-}
-
-qdq_status qdqi_lower_rest(qdqi_lower *lw, const qdqi_part *part, uint32_t after_value, qdq_error *err) {
-    const qdq_graph *g = lw->graph;
-    const uint32_t last = g->values[after_value].producer;
-    bool after = false;
-    for (uint32_t k = 0; k < part->n_ops; k++) {
-        const qdqi_op *op = &g->ops[part->ops[k]];
-        if (!after || (op->schema->flags & QDQI_F_DEQUANTIZE) != 0) {
-            after = after || part->ops[k] == last;
-            continue;
-        }
-        for (uint32_t i = 0; i < op->n_in; i++) {
-            const qdqi_lval *lv = op->in[i] == QDQI_NONE ? NULL : qdqi_lower_val(lw, op->in[i]);
-            if (lv == NULL || lv->buf != QDQI_NO_BUF || lv->data != NULL) continue;
-            QDQI_TRY(qdqi_lower_op(lw, g->values[op->in[i]].producer, err));
-        }
-        QDQI_TRY(qdqi_lower_op(lw, part->ops[k], err));
-    }
-    return QDQ_OK;
 }

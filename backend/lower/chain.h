@@ -12,8 +12,8 @@ enum { QDQI_CHAIN_MAX = 40, QDQI_CHAIN_OPERANDS = 5 };
 
 typedef struct qdqi_operand {
     uint32_t value;   /* what the compute op reads (the float) */
-    uint32_t dq_op;   /* the absorbed Dequantize that makes it, or QDQI_NONE */
-    uint32_t q_value; /* its integer tensor when dq_op */
+    uint32_t dq_op;   /* the absorbed Dequantize behind it, or QDQI_NONE; reshapes and casts may stand between */
+    uint32_t q_value; /* when dq_op: its integers, in the shape of `value` */
     qdqi_qparams q;   /* valid when dq_op */
 } qdqi_operand;
 
@@ -76,9 +76,8 @@ qdq_status qdqi_posts_channel(qdqi_lower *lw, qdqi_posts *posts, qdqi_dnnl_alg a
  * faster way than the reference. */
 qdq_status qdqi_lower_move(qdqi_lower *lw, const qdqi_op *op, const uint32_t *in, const uint32_t *out, qdq_error *err);
 
-/* The value that links[n_done - 1] makes (the root's when n_done is 0), and the ops of the partition after it, one by one. */
+/* The value that links[n_done - 1] makes (the root's when n_done is 0). */
 uint32_t qdqi_chain_value_after(const qdqi_lower *lw, const qdqi_chain *chain, uint32_t n_done);
-qdq_status qdqi_lower_rest(qdqi_lower *lw, const qdqi_part *part, uint32_t after_value, qdq_error *err);
 
 #ifdef __cplusplus
 }

@@ -15,6 +15,7 @@ qdq_status qdqi_refuse(qdq_error *err, const char *who, const char *why) {
 
 qdqi_lval *qdqi_lower_val(qdqi_lower *lw, uint32_t value) {
     uint32_t lo = 0, hi = lw->n_vals;
+    if (value >= lw->graph->n_values) return lw->extra[value - lw->graph->n_values];
     if (value < lw->n_vals && lw->vals[value].value == value) return &lw->vals[value]; /* a whole graph */
     while (lo < hi) {
         const uint32_t mid = lo + (hi - lo) / 2;
@@ -38,6 +39,35 @@ static qdq_status note_made(qdqi_lower *lw, uint32_t value, qdq_error *err) {
     return QDQ_OK;
 }
 
+qdq_status qdqi_lower_new_value(qdqi_lower *lw, const qdq_tensor_desc *desc, uint32_t *value_out, qdq_error *err) {
+    if (lw->n_extra == lw->cap_extra) {
+        const uint32_t cap = lw->cap_extra == 0 ? 16 : lw->cap_extra * 2;
+        qdqi_lval **grown = qdqi_realloc_array(lw->extra, cap, sizeof(qdqi_lval *));
+        if (grown == NULL) return QDQI_NO_MEMORY(err);
+        lw->extra = grown;
+        lw->cap_extra = cap;
+    }
+    qdqi_lval *lv = qdqi_arena_alloc(&lw->arena, 1, sizeof *lv);
+    if (lv == NULL) return QDQI_NO_MEMORY(err);
+    *value_out = lw->graph->n_values + lw->n_extra;
+    *lv = (qdqi_lval){.value = *value_out, .desc = *desc, .buf = QDQI_NO_BUF};
+    lw->extra[lw->n_extra++] = lv;
+    return QDQ_OK;
+}
+
+qdq_status qdqi_lower_make(qdqi_lower *lw, uint32_t value, qdq_error *err) {
+    const qdqi_lval *lv = qdqi_lower_val(lw, value);
+    if (lv->buf != QDQI_NO_BUF || lv->data != NULL) return QDQ_OK;
+    const uint32_t producer = value < lw->graph->n_values ? lw->graph->values[value].producer : QDQI_NONE;
+    if (producer == QDQI_NONE)
+        return qdqi_fail(err, QDQ_E_INTERNAL, "tensor %llu has no data and no producer",
+                         (unsigned long long)lv->desc.id);
+    const qdqi_op *op = &lw->graph->ops[producer];
+    for (uint32_t i = 0; i < op->n_in; i++)
+        if (op->in[i] != QDQI_NONE) QDQI_TRY(qdqi_lower_make(lw, op->in[i], err));
+    return qdqi_lower_op(lw, producer, err);
+}
+
 static qdq_status keep_folded(qdqi_lower *lw, void *ptr, qdq_error *err) {
     if (lw->n_folded == lw->cap_folded) {
         const uint32_t cap = lw->cap_folded == 0 ? 32 : lw->cap_folded * 2;
@@ -56,6 +86,7 @@ void qdqi_lower_free(qdqi_lower *lw) {
     qdqi_free(lw->folded);
     qdqi_free(lw->journal);
     qdqi_free(lw->vals);
+    qdqi_free(lw->extra);
     qdqi_arena_free(&lw->arena);
     *lw = (qdqi_lower){0};
 }
@@ -312,12 +343,14 @@ qdq_status qdqi_lower_part(qdqi_lower *lw, const qdqi_part *part, qdq_error *err
         }
         qdqi_lower_undo(lw, here);
     }
-    for (uint32_t i = 0; i < part->n_ops; i++) {
-        const qdqi_op *op = &lw->graph->ops[part->ops[i]];
-        const qdq_status st = qdqi_lower_op(lw, part->ops[i], err);
-        if (st != QDQ_OK)
-            return qdqi_fail_in(err, st, "op %llu \"%s\" (%s)", (unsigned long long)op->id, op->name, op->schema->name);
-    }
+    const uint32_t last = part->ops[part->n_ops - 1];
+    const qdqi_op *op = &lw->graph->ops[last];
+    qdq_status st = QDQ_OK;
+    for (uint32_t i = 0; i < op->n_in && st == QDQ_OK; i++)
+        if (op->in[i] != QDQI_NONE) st = qdqi_lower_make(lw, op->in[i], err);
+    if (st == QDQ_OK) st = qdqi_lower_op(lw, last, err);
+    if (st != QDQ_OK)
+        return qdqi_fail_in(err, st, "op %llu \"%s\" (%s)", (unsigned long long)op->id, op->name, op->schema->name);
     return QDQ_OK;
 }
 

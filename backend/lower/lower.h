@@ -34,6 +34,8 @@ typedef struct qdqi_lower {
     qdqi_plan *plan;
     qdqi_lval *vals; /* ascending by value index */
     uint32_t n_vals;
+    qdqi_lval **extra; /* values that the graph does not have: index graph->n_values + i */
+    uint32_t n_extra, cap_extra;
     uint32_t part;       /* of the steps being appended */
     bool reference_only; /* every op on the reference provider */
     qdqi_arena arena;    /* qparams and other things of compile time */
@@ -53,6 +55,10 @@ void qdqi_lower_free(qdqi_lower *lw);
 
 /* ---- values ---- */
 qdqi_lval *qdqi_lower_val(qdqi_lower *lw, uint32_t value); /* never NULL for a value of the partitions being lowered */
+/* A value of lowering's own (the integers behind a reshaped Dequantize, say); its index through value_out. */
+qdq_status qdqi_lower_new_value(qdqi_lower *lw, const qdq_tensor_desc *desc, uint32_t *value_out, qdq_error *err);
+/* Make `value` if nothing has made it yet: lowers the ops that it depends on, as far back as needed. */
+qdq_status qdqi_lower_make(qdqi_lower *lw, uint32_t value, qdq_error *err);
 /* A buffer with the value in the layout of its descriptor; constants become CONST buffers. */
 qdq_status qdqi_lower_read(qdqi_lower *lw, uint32_t value, qdqi_buf *buf_out, qdq_error *err);
 /* The same in the layout of `want` (dims and dtype equal, strides differ): reordered by a step, or at compile for constants. */

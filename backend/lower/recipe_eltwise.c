@@ -111,5 +111,5 @@ qdq_status qdqi_recipe_eltwise(qdqi_lower *lw, const qdqi_part *part, qdq_error 
     QDQI_TRY(unary ? qdqi_dnnl_eltwise(alg, alpha, beta, &e->a_md, &e->dst_md, &e->attr, &prim, err)
                    : qdqi_dnnl_binary(alg, &e->a_md, &e->b_md, &e->dst_md, &e->attr, &prim, err));
     QDQI_TRY(qdqi_finish_unary_prim(lw, prim, &e->args, main_value, &e->a, out, &e->layout, err));
-    return qdqi_lower_rest(lw, part, out, err);
+    return qdqi_lower_make(lw, e->chain.out_value, err); /* what did not fit, op by op */
 }
