@@ -2,6 +2,7 @@
 #include "json_case.h"
 #include "json_where.h"
 
+#include "base/strides.h"
 #include "base/alloc.h"
 #include "base/checked.h"
 
@@ -281,6 +282,12 @@ static qdq_status read_tensors(reader *r, at a, const char *field, qdq_tensor_de
         const qdqi_json_step step = {a.step, i};
         QDQI_TRY(read_tensor(r, (at){json_array_get(a.value, i), &step}, &list[i]));
     }
+    /* Dumps exist whose results alias themselves (stale strides). No library could write such a tensor: it gets a layout of ours. */
+    for (size_t i = 0; i < n && strcmp(field, "outputs") == 0; i++)
+        if (list[i].layout == QDQ_LAYOUT_STRIDED && list[i].ndims > 0 &&
+            qdqi_strides_overlap(list[i].ndims, list[i].dims, list[i].strides))
+            QDQI_TRY(qdq_tensor_desc_init(list[i].id, list[i].dtype, list[i].ndims, list[i].dims, QDQ_LAYOUT_STRIDED,
+                                          list[i].property, &list[i], r->err));
     *out = list;
     *n_out = n;
     return QDQ_OK;

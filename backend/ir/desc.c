@@ -1,5 +1,7 @@
 #include "ir/desc.h"
 
+#include "base/strides.h"
+
 #include "base/checked.h"
 #include "base/dtype.h"
 #include "base/text.h"
@@ -188,24 +190,5 @@ bool qdqi_norm_axis(int64_t axis, int32_t ndims, int32_t *out) {
 }
 
 bool qdqi_overlaps(const qdq_tensor_desc *desc) {
-    int64_t dims[QDQ_MAX_NDIMS], strides[QDQ_MAX_NDIMS];
-    int32_t n = 0;
-    for (int32_t d = 0; d < desc->ndims; d++) {
-        if (desc->dims[d] == 0) return false;
-        if (desc->dims[d] == 1) continue;
-        int32_t k = n++;
-        for (; k > 0 && strides[k - 1] > desc->strides[d]; k--) {
-            dims[k] = dims[k - 1];
-            strides[k] = strides[k - 1];
-        }
-        dims[k] = desc->dims[d];
-        strides[k] = desc->strides[d];
-    }
-    /* each dim must step over all that the inner ones reach */
-    int64_t reach = 0;
-    for (int32_t k = 0; k < n; k++) {
-        if (strides[k] <= reach) return true;
-        reach += (dims[k] - 1) * strides[k];
-    }
-    return false;
+    return qdqi_strides_overlap(desc->ndims, desc->dims, desc->strides);
 }
