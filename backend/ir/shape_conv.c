@@ -12,16 +12,19 @@ static qdq_status overflow(const qdqi_infer_ctx *ctx, int32_t i) {
 static qdq_status window_count(const qdqi_infer_ctx *ctx, const qdqi_spatial *s, int32_t i, int64_t src, int64_t *out) {
     int64_t window = 0, padded = 0, room = 0;
     if (!qdqi_mul_i64(s->kernel[i] - 1, s->dilations[i], &window) || !qdqi_add_i64(window, 1, &window) ||
-        !qdqi_add_i64(src, s->pads_begin[i], &padded) || !qdqi_add_i64(padded, s->pads_end[i], &padded))
+        !qdqi_add_i64(src, s->pads_begin[i], &padded) || !qdqi_add_i64(padded, s->pads_end[i], &padded) ||
+        !qdqi_sub_i64(padded, window, &room))
         return overflow(ctx, i);
-    room = padded - window;
     if (s->kernel[i] < 1 || room < 0)
         return QDQI_RULE_FAIL(ctx, QDQ_E_BAD_SHAPE,
                               "spatial dim %d: the window %" PRId64 " (kernel %" PRId64 ", dilation %" PRId64
                               ") does not fit into %" PRId64 " + pads %" PRId64 " and %" PRId64,
                               (int)i, window, s->kernel[i], s->dilations[i], src, s->pads_begin[i], s->pads_end[i]);
     int64_t n = room / s->strides[i] + 1;
-    if (s->ceil_mode && room % s->strides[i] != 0 && n * s->strides[i] < src + s->pads_begin[i]) n++;
+    int64_t next = 0; /* where one window more would start */
+    if (s->ceil_mode && room % s->strides[i] != 0 && qdqi_mul_i64(n, s->strides[i], &next) &&
+        next < src + s->pads_begin[i])
+        n++;
     *out = n;
     return QDQ_OK;
 }

@@ -189,6 +189,12 @@ TEST(IrShapePool, RoundsDownAndUp) {
     EXPECT_EQ(ShapesOf(dumped.s64s("dilations", Dims(12, 1))), "1x1x7") << "a dumped default";
     Op wide = Pool("AvgPool", {1, 1, 9}, {2}, {1}, {2}, {0}, "floor");
     EXPECT_HAS(ShapesOf(wide), "attribute \"pads_begin\": found 2, expected less than the window 2");
+    Op crop = Pool("AvgPool", {1, 1, 9}, {2}, {2}, {0}, {-2}, "floor");
+    EXPECT_EQ(ShapesOf(crop), "1x1x3") << "a negative pad crops";
+    Op gone = Pool("AvgPool", {1, 1, 9}, {2}, {2}, {0}, {-20}, "floor");
+    EXPECT_HAS(ShapesOf(gone), "does not fit");
+    Op far = Pool("AvgPool", {1, 1, 0}, {5}, {INT64_MAX}, {0}, {INT64_MIN}, "ceil");
+    EXPECT_HAS(ShapesOf(far), "overflows");
     Op global(1, "GlobalAveragePool");
     global.in(Tensor(1, F, {2, 5, 7, 7}));
     EXPECT_EQ(ShapesOf(global), "2x5x1x1");

@@ -148,7 +148,10 @@ inline std::string ShapesOf(Op &op, size_t n_out = 1, std::vector<Const> constan
 } // namespace ir
 
 #define EXPECT_HAS(text, part)                                                                                         \
-    EXPECT_NE(std::string(text).find(part), std::string::npos) << "\"" << (text) << "\" lacks \"" << (part) << "\""
+    do {                                                                                                               \
+        const std::string has_text = (text);                                                                           \
+        EXPECT_NE(has_text.find(part), std::string::npos) << "\"" << has_text << "\" lacks \"" << (part) << "\"";      \
+    } while (0)
 /* A failure with this status whose text has this part, on one line. */
 #define EXPECT_FAILS(graph, call, expected_status, part)                                                               \
     do {                                                                                                               \
