@@ -2,6 +2,32 @@
 
 static const qdqi_pattern table[] = {
     {
+        /* Grouped weights that a framework keeps in another shape: the reshapes move no data. */
+        .name = "x8_conv_reshaped_weights",
+        .recipe = qdqi_recipe_conv,
+        .picture = "        [reshape]\n"
+                   "           |\n"
+                   "          [q]\n"
+                   "           |\n"
+                   "   dq     dq\n"
+                   "    \\     |\n"
+                   "     \\ reshape [dq]\n"
+                   "      \\   |    /\n"
+                   "   conv|convtranspose\n"
+                   "          |\n"
+                   "        chain\n"
+                   "          |\n"
+                   "         [q]\n",
+        NODES({ANY(dq), IN(OUT), GUARDS(G(int_src))},                 /* 0 src */
+              {ANY(relayout), OPT, IN(OUT)},                          /* 1 */
+              {ANY(q), OPT, IN(1)},                                   /* 2 weights known as floats */
+              {ANY(dq), IN(2), GUARDS(G(int_weights))},               /* 3 weights */
+              {ANY(relayout), IN(3)},                                 /* 4 */
+              {ANY(dq), OPT, IN(OUT)},                                /* 5 bias */
+              {ANY(conv), ANCHOR, IN(0, 4, 5), GUARDS(G(float_dst))}, /* 6 */
+              CHAIN(6, 0, 32), MAYBE_Q(7)),
+    },
+    {
         .name = "x8_conv_post_ops",
         .recipe = qdqi_recipe_conv,
         .picture = "          [q] const\n"

@@ -268,6 +268,20 @@ TEST(PatternConv, ResidualSharedWithTheNextBlock) {
               "x8_conv_post_ops(d b m r y) x8_conv_post_ops(d c e n s z)");
 }
 
+TEST(PatternConv, WeightsKeptInAnotherShape) {
+    const std::string x = "x:u8 1x8x5x5; a = Dequantize(x);";
+    const std::string tail = "m = Convolution(a, r) {groups=8}; y = Quantize(m);";
+    const std::string kept = x + "w:s8 8x1x1x3x3 const; b = Dequantize(w); r = StaticReshape(b) {shape=[8,1,3,3]};";
+    EXPECT_EQ(Partitioned(kept + tail), "x8_conv_reshaped_weights(a b r m y)");
+    const std::string fake = x + "w:f32 8x1x1x3x3; v = StaticReshape(w) {shape=[8,1,3,3]}; q = Quantize(v);"
+                                 "b = Dequantize(q); r = StaticReshape(b) {shape=[8,1,3,3]};";
+    EXPECT_EQ(Partitioned(fake + tail), "x8_conv_reshaped_weights(a v q b r m y)");
+    // What others need too is left out, or keeps the weights float.
+    EXPECT_EQ(Partitioned(fake + tail + "out y v"), "single(v) x8_conv_reshaped_weights(a q b r m y)");
+    EXPECT_EQ(Partitioned(fake + tail + "out y q"), "single(v) single(q) x8_conv_reshaped_weights(a b r m y)");
+    EXPECT_EQ(Partitioned(kept + tail + "out y r"), "single(a) single(b) single(r) fp_conv_post_ops(m y)");
+}
+
 TEST(PatternConv, FloatForms) {
     EXPECT_EQ(Partitioned("x:f32 1x4x5x5; w:s8 8x4x3x3 const; b = Dequantize(w); m = Convolution(x, b); r = ReLU(m)"),
               "w8_conv_post_ops(b m r)");
