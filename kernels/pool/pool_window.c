@@ -31,8 +31,9 @@ static int64_t steps_below(int64_t distance, int64_t step) {
     return distance <= 0 ? 0 : (distance - 1) / step + 1;
 }
 
-static window window_at(const qk_pool *p, int axis, int64_t o) {
+static inline window window_at(const qk_pool *p, int axis, int64_t o) {
     int64_t k = p->kernel[axis], dil = p->dilation[axis], start = o * p->stride[axis] - p->pad_begin[axis];
+    if (start >= 0 && start + (k - 1) * dil < p->in[axis]) return (window){start, 0, k, k}; /* nearly all of them */
     window w = {.start = start};
     w.first = smaller(steps_below(-start, dil), k);
     w.end = larger(smaller(steps_below(p->in[axis] - start, dil), k), w.first);
@@ -78,10 +79,11 @@ bool qk_pool_init(qk_pool *p) {
     while (!qk_isa_has(rows[i]->isa)) /* the last is ref, which is always there */
         i++;
     p->row = rows[i];
+    p->is_global = is_global(p);
     size_t outputs = (size_t)(p->out[0] * p->out[1]);
     p->n_tasks = p->out[2] == 0 || p->c == 0 ? 0 : (size_t)p->n * outputs * (p->channels_last ? 1 : (size_t)p->c);
     /* A sum per channel; or two rows of sums. */
-    size_t elems = p->channels_last ? (size_t)p->c : is_global(p) ? 0 : (size_t)row_span(p);
+    size_t elems = p->channels_last ? (size_t)p->c : p->is_global ? 0 : (size_t)row_span(p);
     p->scratch_bytes = (elems + 64) * (p->channels_last ? 4 : 4 + 4);
     return true;
 }
@@ -339,7 +341,7 @@ static void run_plain(const qk_pool *p, const qk_pool_quant *q, const uint8_t *s
         .p = p, .q = q, .plane = src + at.plane * elems, .d = window_at(p, 0, at.od), .h = window_at(p, 1, at.oh)};
     j.n_rows = (j.d.end - j.d.first) * (j.h.end - j.h.first);
     dst += at.task * p->out[2];
-    if (is_global(p) && elems > 0) {
+    if (p->is_global && elems > 0) {
         bool is_signed = p->src == QDQ_DTYPE_S8;
         if (p->is_max) {
             *dst = p->row->max_of(j.plane, (size_t)elems, is_signed);
