@@ -9,6 +9,7 @@
  * An attribute given by op_attrs is left alone, but for the repetition to the axis. */
 #include "json_case.h"
 #include "json_index.h"
+#include "json_layout.h"
 
 #include "base/alloc.h"
 #include "base/checked.h"
@@ -113,33 +114,6 @@ static bool is_graph_input(const rewriter *r, uint64_t id) {
 
 /* ---- layouts ---------------------------------------------------------------------------------------------------- */
 
-/* Strides of `dims` laid out with order[0] outermost. */
-static qdq_status lay_out(const rewriter *r, qdq_tensor_desc *desc, const int32_t *order) {
-    int64_t stride = 1, strides[QDQ_MAX_NDIMS] = {0};
-    for (int32_t i = desc->ndims - 1; i >= 0; i--) {
-        const int32_t d = order[i];
-        strides[d] = stride;
-        if (!qdqi_mul_i64(stride, desc->dims[d] > 0 ? desc->dims[d] : 1, &stride))
-            return qdqi_fail(r->err, QDQ_E_OVERFLOW, "tensor %" PRIu64 ": the shape is too large", desc->id);
-    }
-    const qdq_tensor_desc was = *desc;
-    return qdq_tensor_desc_init_strided(was.id, was.dtype, was.ndims, was.dims, strides, was.property, desc, r->err);
-}
-
-/* Physical order of the dims of `desc`, outermost first; row-major when the strides say nothing. */
-static void physical_order(const qdq_tensor_desc *desc, int32_t ndims, int32_t *order) {
-    for (int32_t i = 0; i < ndims; i++)
-        order[i] = i;
-    if (desc->layout != QDQ_LAYOUT_STRIDED || desc->ndims != ndims) return;
-    for (int32_t i = 1; i < ndims; i++) { /* stable: equal strides stay in order */
-        const int32_t d = order[i];
-        int32_t k = i;
-        for (; k > 0 && desc->strides[order[k - 1]] < desc->strides[d]; k--)
-            order[k] = order[k - 1];
-        order[k] = d;
-    }
-}
-
 /* "acdb" -> {0, 2, 3, 1}; an x stands for all dims after the last one named ("axb" of rank 4 is "acdb"). */
 static bool order_of_tag(span tag, int32_t ndims, int32_t *order) {
     int32_t named = 0, n = 0;
@@ -193,13 +167,13 @@ static qdq_status reshape_input(const rewriter *r, uint64_t id, span shape, span
         }
         if (ndims < 0) return bad(r, "in-shapes", tag, "a shape too: the tensor has none");
         if (tag.s == NULL) {
-            physical_order(desc, ndims, order);
+            qdqi_json_physical_order(desc, ndims, order);
         } else if (!order_of_tag(tag, ndims, order)) {
             return bad(r, "in-shapes", tag, "a tag that names every dim once (abcd, acdb, axb …)");
         }
         desc->ndims = ndims;
         memcpy(desc->dims, dims, sizeof dims);
-        QDQI_TRY(lay_out(r, desc, order));
+        QDQI_TRY(qdqi_json_lay_out(desc, order, r->err));
     }
     return QDQ_OK;
 }
@@ -267,9 +241,9 @@ static qdq_status rewrite_mb(const rewriter *r, int64_t mb) {
         if (!batched[i]) continue;
         qdq_tensor_desc *desc = r->index.mentions[i].desc;
         int32_t order[QDQ_MAX_NDIMS];
-        physical_order(desc, desc->ndims, order);
+        qdqi_json_physical_order(desc, desc->ndims, order);
         desc->dims[0] = mb;
-        st = lay_out(r, desc, order);
+        st = qdqi_json_lay_out(desc, order, r->err);
     }
     qdqi_free(batched);
     return st;
@@ -550,8 +524,8 @@ static qdq_status take_shapes(const rewriter *r, const qdq_graph *probe, const q
             known &= found.dims[d] >= 0;
         if (!known || old[i].layout != QDQ_LAYOUT_STRIDED) continue;
         int32_t order[QDQ_MAX_NDIMS];
-        physical_order(&old[i], found.ndims, order);
-        QDQI_TRY(lay_out(r, desc, order));
+        qdqi_json_physical_order(&old[i], found.ndims, order);
+        QDQI_TRY(qdqi_json_lay_out(desc, order, r->err));
     }
     return QDQ_OK;
 }

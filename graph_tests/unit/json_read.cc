@@ -121,6 +121,16 @@ TEST(JsonRead, UnknownShapesAndLayoutsLeaveTheChoiceOpen) {
     EXPECT_EQ(in[4].strides[1], 2);
 }
 
+TEST(JsonRead, ResultsWithOverlappingStridesAreLaidOutAnew) {
+    Loaded g =
+        Load(Graph(Op(1, "ReLU", "", Tensor(0, "f32", "4, 3, 2", "6, 2, 1"), Tensor(1, "f32", "4, 3, 2", "1, 2, 4"))));
+    ASSERT_EQ(g.status, QDQ_OK) << g.error;
+    EXPECT_EQ(g.strides(1), (std::vector<int64_t>{1, 4, 12})) << "strides 2 and 1 overlap; the order stays";
+    Loaded gaps = Load(Graph(Op(1, "ReLU", "", Tensor(0, "f32", "4, 3", "3, 1"), Tensor(1, "f32", "4, 3", "10, 2"))));
+    ASSERT_EQ(gaps.status, QDQ_OK) << gaps.error;
+    EXPECT_EQ(gaps.strides(1), (std::vector<int64_t>{10, 2})) << "gaps are no overlap";
+}
+
 // Each row: a text and the start of its error, position included.
 TEST(JsonRead, ErrorsNameLineAndColumn) {
     const std::string t = Tensor(0, "f32", "2", "1");
