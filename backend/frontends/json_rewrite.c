@@ -178,7 +178,7 @@ static qdq_status reshape_input(const rewriter *r, uint64_t id, span shape, span
     return QDQ_OK;
 }
 
-static qdq_status rewrite_shapes(const rewriter *r, const char *text) {
+static qdq_status rewrite_shapes(const rewriter *r, const char *text, bool skip_strangers) {
     span rest = of_text(text), entry;
     while (next_part(&rest, '+', &entry)) {
         uint64_t id;
@@ -192,6 +192,7 @@ static qdq_status rewrite_shapes(const rewriter *r, const char *text) {
             tag = entry;
             if (tag.s != NULL && tag.n == 0) return bad(r, "in-shapes", whole, "a tag after the *");
         }
+        if (skip_strangers && qdqi_json_index_find(&r->index, id) == NULL) continue;
         QDQI_TRY(reshape_input(r, id, shape, tag));
     }
     return QDQ_OK;
@@ -556,7 +557,7 @@ static qdq_status infer_shapes(const rewriter *r) {
 static qdq_status apply(const rewriter *r, const qdqi_json_rewrites *w) {
     QDQI_TRY(rewrite_kinds(r, w->op_kind));
     QDQI_TRY(rewrite_dtypes(r, w->dt));
-    QDQI_TRY(rewrite_shapes(r, w->in_shapes));
+    QDQI_TRY(rewrite_shapes(r, w->in_shapes, w->skip_strangers));
     if (w->mb != 0) QDQI_TRY(rewrite_mb(r, w->mb));
     QDQI_TRY(rewrite_attrs(r, w->op_attrs));
     const bool new_shapes = of_text(w->in_shapes).n > 0 || w->mb != 0;

@@ -203,30 +203,57 @@ static double float_value(const role *r, const bench_drive *drive, uint64_t bits
     return (double)draw_in(bits, drive->no_negative ? 0 : -16, 16) / 8.0;
 }
 
+/* Values are drawn once into a table and picked from it by a cheap hash of the position: big tensors fill at the speed of
+ * memory, and the table is large enough that no result sees its period. */
+enum { TABLE = 4096, MAX_ELEM_BYTES = 8 };
+
+static void draw_table(const role *r, const bench_drive *drive, const qdq_tensor_desc *desc, unsigned char *table,
+                       size_t size) {
+    for (int64_t i = 0; i < TABLE; i++) {
+        const uint64_t bits = draw(desc->id, (uint64_t)i);
+        void *to = table + (size_t)i * size;
+        if (desc->dtype == QDQ_DTYPE_BOOLEAN)
+            qdqi_store_i64(to, desc->dtype, 0, (int64_t)(bits >> 20 & 1));
+        else if (qdqi_dtype_is_float(desc->dtype))
+            qdqi_store_f64(to, desc->dtype, 0, float_value(r, drive, bits));
+        else
+            qdqi_store_i64(to, desc->dtype, 0, integer_value(r, drive, desc->dtype, bits));
+    }
+}
+
+static size_t pick(uint64_t i) {
+    return (size_t)((i * 0x9E3779B97F4A7C15u + (i >> 12) * 0xD1342543DE82EF95u) >> 40) % TABLE;
+}
+
 void bench_fill(const qdqi_json_case *c, const bench_drive *drive, bench_tensor *tensor) {
     const qdq_tensor_desc *desc = &tensor->t.desc;
     role r = {0};
     tracer t = {c, qdqi_calloc(c->n_ops + 1, sizeof(bool)), &r};
     if (t.seen != NULL) trace(&t, desc->id, true, 0);
     qdqi_free(t.seen);
-
-    const qdq_dtype dtype = desc->dtype;
-    int64_t index[QDQ_MAX_NDIMS] = {0};
-    const int64_t n = volume(desc);
     for (int32_t d = 0; d < desc->ndims; d++)
         if (desc->dims[d] == 0) return;
-    for (int64_t i = 0; i < n; i++) {
+
+    const size_t bits = qdq_dtype_bits(desc->dtype), size = bits < 8 ? 1 : bits / 8;
+    unsigned char table[TABLE * MAX_ELEM_BYTES] = {0};
+    draw_table(&r, drive, desc, table, size);
+    const int32_t last = desc->ndims - 1;
+    const int64_t n_row = last < 0 ? 1 : desc->dims[last], row_stride = last < 0 ? 1 : desc->strides[last];
+    int64_t index[QDQ_MAX_NDIMS] = {0};
+    const int64_t n = volume(desc);
+    unsigned char *data = tensor->t.data;
+    for (int64_t i = 0; i < n;) {
         int64_t offset = 0;
-        for (int32_t d = 0; d < desc->ndims; d++)
+        for (int32_t d = 0; d < last; d++)
             offset += index[d] * desc->strides[d];
-        const uint64_t bits = draw(desc->id, (uint64_t)i);
-        if (dtype == QDQ_DTYPE_BOOLEAN)
-            qdqi_store_i64(tensor->t.data, dtype, offset, (int64_t)(bits >> 20 & 1));
-        else if (qdqi_dtype_is_float(dtype))
-            qdqi_store_f64(tensor->t.data, dtype, offset, float_value(&r, drive, bits));
-        else
-            qdqi_store_i64(tensor->t.data, dtype, offset, integer_value(&r, drive, dtype, bits));
-        for (int32_t d = desc->ndims - 1; d >= 0 && ++index[d] == desc->dims[d]; d--)
+        for (int64_t k = 0; k < n_row; k++, i++, offset += row_stride) {
+            const unsigned char *from = table + pick((uint64_t)i) * size;
+            if (bits < 8)
+                qdqi_store_i64(data, desc->dtype, offset, qdqi_load_i64(from, desc->dtype, 0));
+            else
+                memcpy(data + (size_t)offset * size, from, size);
+        }
+        for (int32_t d = last - 1; d >= 0 && ++index[d] == desc->dims[d]; d--)
             index[d] = 0;
     }
 }

@@ -290,6 +290,7 @@ static bool run_one(bench *b, const char *name, const size_t *at) {
                      .op_attrs = s->op_attrs.v[at[1]],
                      .dt = s->dt.v[at[2]],
                      .mb = mb_value,
+                     .skip_strangers = true,
                      .op_kind = s->op_kind.v[at[4]]},
         .expected_n_partitions = expected_value,
     };

@@ -57,4 +57,8 @@ if(IS_DIRECTORY "${QDQ_SHARED_DIR}/onednn_cases")
             "--batch=${CMAKE_CURRENT_BINARY_DIR}/shared_${NAME}")
     endfunction()
     driver_shared(op_f32 op/harness_f32_ci "_bwd|bnorm_fwd_d")
+    # matmul, conv and pool without TypeCast; shapes that take minutes under a sanitizer are left to runs by hand
+    driver_shared(int8_matmul pattern/harness_int8_all "bf16|_f32_|reorder|concat|bnorm|lnorm|softmax|conv|pool|^#")
+    driver_shared(int8_conv_pool pattern/harness_int8_all
+        "bf16|reorder|concat|bnorm|lnorm|softmax|matmul|int8_conv_bias_fusion|depthwise|50x64x56x56|8209:zps|1x64x600x600|^#")
 endif()

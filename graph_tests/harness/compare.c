@@ -20,6 +20,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { MAX_POINTS = 10 };
 
@@ -125,10 +126,45 @@ static double largest_of(const qdq_tensor *t) {
     return largest;
 }
 
+/* Equal bytes in one gapless layout need no walk: true, with the counts that need none. */
+static bool same_bytes(const qdq_tensor *got, const qdq_tensor *want, qdqh_counts *counts) {
+    const qdq_tensor_desc *d = &want->desc;
+    const qdq_dtype dtype = d->dtype;
+    int64_t n = 1, reach = 1;
+    for (int32_t i = 0; i < d->ndims; i++) {
+        if (d->dims[i] > 1 && d->strides[i] != got->desc.strides[i]) return false;
+        n *= d->dims[i];
+        reach += (d->dims[i] - 1) * d->strides[i];
+    }
+    size_t bytes;
+    if (reach != n || qdq_dtype_bits(dtype) < 8 || !qdqi_dtype_bytes(dtype, n, &bytes) ||
+        memcmp(got->data, want->data, bytes) != 0)
+        return false;
+    const bool is_float = qdqi_dtype_is_float(dtype);
+    const int64_t lo = is_float ? 0 : qdqi_dtype_min(dtype), hi = is_float ? 0 : qdqi_dtype_max(dtype);
+    counts->total = n;
+    if (dtype == QDQ_DTYPE_S8 || dtype == QDQ_DTYPE_U8) {
+        int64_t seen[256] = {0};
+        const uint8_t *data = want->data;
+        for (int64_t i = 0; i < n; i++)
+            seen[data[i]]++;
+        counts->zeros = seen[0];
+        counts->saturated = seen[(uint8_t)lo] + seen[(uint8_t)hi];
+        return true;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        const double v = qdqi_load_f64(want->data, dtype, i);
+        counts->zeros += v == 0.0;
+        counts->saturated += !is_float && ((int64_t)v == lo || (int64_t)v == hi);
+    }
+    return true;
+}
+
 qdqh_counts qdqh_compare(const qdq_tensor *got, const qdq_tensor *want, const qdqh_rule *rule,
                          const qdqh_quantizer *quantizer, int verbose) {
     qdqh_counts counts = {0};
     if (is_empty(&want->desc)) return counts;
+    if (verbose < 99 && same_bytes(got, want, &counts)) return counts;
     const qdq_dtype dtype = want->desc.dtype;
     const bool is_float = qdqi_dtype_is_float(dtype);
     const tolerance t = tolerance_of(rule, dtype, is_float ? largest_of(want) : 0.0);
