@@ -13,7 +13,9 @@ const qdqi_attr *qdqi_op_attr_or_null(const qdqi_op *op, qdqi_attr_name name) {
 const qdqi_attr *qdqi_op_attr(const qdqi_op *op, qdqi_attr_name name) {
     for (uint32_t i = 0; i < op->schema->n_attrs; i++)
         if (op->schema->attrs[i].name == name) return &op->attrs[i];
-    assert(!"the schema has no such attribute");
+    const bool schema_has_the_attribute = false;
+    assert(schema_has_the_attribute);
+    (void)schema_has_the_attribute;
     static const qdqi_attr none = {.type = QDQI_ATTR_STR, .v.str = ""};
     return &none;
 }
