@@ -185,6 +185,32 @@ TEST(RefGraph, IntermediatesAreFreedAfterTheirLastUse) {
     EXPECT_EQ(y.get(n - 1), 1);
 }
 
+// The scratch bound is exact enough to run in, and running allocates nothing.
+TEST(RefRun, StaysInItsScratchAndAllocatesNothing) {
+    Graph g;
+    const qdq_tensor_desc x = dense_desc(1, QDQ_DTYPE_F16, {5, 9}), w = dense_desc(2, QDQ_DTYPE_F16, {9, 7});
+    const qdq_tensor_desc y = dense_desc(3, QDQ_DTYPE_F16, {5, 7});
+    g.op("MatMul", {}, {x, w}, {y});
+    g.finalize();
+    const qdq_tensor_desc *in[] = {&x, &w}, *out[] = {&y};
+    size_t bytes = 0;
+    ASSERT_EQ(qdqi_ref_scratch_bytes(&g.graph->ops[0], in, out, &bytes, &g.err), QDQ_OK);
+    unsigned char *scratch = (unsigned char *)qdqi_malloc_aligned(bytes + 64);
+    memset(scratch, 0x5a, bytes + 64);
+    Tensor a(QDQ_DTYPE_F16, {5, 9}, Values(45, 1)), b(QDQ_DTYPE_F16, {9, 7}, Values(63, 2)), c(QDQ_DTYPE_F16, {5, 7});
+    const qdqi_ref_tensor ins[] = {{&x, a.bytes.data()}, {&w, b.bytes.data()}}, outs[] = {{&y, c.bytes.data()}};
+    qdqi_ref_args args = {&g.graph->ops[0], 2, 1, ins, outs, scratch, bytes};
+    const uint64_t before = qdqi_alloc_count();
+    EXPECT_EQ(qdqi_ref_run(&args, &g.err), QDQ_OK) << g.err.text;
+    EXPECT_EQ(qdqi_alloc_count(), before);
+    EXPECT_EQ(c.values(), Values(35, 18.0));
+    for (size_t i = 0; i < 64; i++)
+        EXPECT_EQ(scratch[bytes + i], 0x5a);
+    args.scratch_bytes = bytes - 1; /* too small is a status */
+    EXPECT_EQ(qdqi_ref_run(&args, &g.err), QDQ_E_INTERNAL);
+    qdqi_free_aligned(scratch);
+}
+
 // ---- properties ----
 
 struct Case {

@@ -39,6 +39,43 @@ TEST(RefUnary, RoundsOnceToTheNarrowType) {
     EXPECT_EQ(r.out[0].desc.dtype, QDQ_DTYPE_BF16);
 }
 
+TEST(RefUnary, FormulasOfOnnx) {
+    expect_values(unary("Ceil", {-1.5, 1.2}), {-1, 2});
+    expect_values(unary("Floor", {-1.5, 1.2}), {-2, 1});
+    expect_values(unary("Reciprocal", {4, -.5}), {.25, -2});
+    expect_values(unary("Erf", {0, 1}), {0, .8427007929497149}, 1e-7);
+    expect_values(unary("Cos", {0, 1}), {1, std::cos(1.0)}, 1e-7);
+    expect_values(unary("Sin", {0, 1}), {0, std::sin(1.0)}, 1e-7);
+    expect_values(unary("Softsign", {-3, 1}), {-.75, .5});
+    expect_values(unary("ThresholdedRelu", {1, 2.5}, {F("alpha", 2)}), {0, 2.5});
+    expect_values(unary("Celu", {-2, 3}, {F("alpha", 2)}), {2 * std::expm1(-1.0), 3}, 1e-7);
+    expect_values(unary("Selu", {-1, 1}, {F("alpha", 2), F("gamma", 3)}), {6 * std::expm1(-1.0), 3}, 1e-7);
+}
+
+TEST(RefMove, ReshapesKeepTheOrder) {
+    const Values v = {1, 2, 3, 4, 5, 6};
+    const Tensor x = f32({1, 2, 3}, v);
+    const Result a = run("StaticReshape", {Is("shape", {3, -1}), B("special_zero", false)}, {x}, {infer()});
+    expect_values(a, v);
+    EXPECT_EQ(a.out[0].dims(), (Dims{3, 2}));
+    const Result b = run("Flatten", {I("axis", 2)}, {x}, {infer()});
+    expect_values(b, v);
+    EXPECT_EQ(b.out[0].dims(), (Dims{2, 3}));
+    expect_values(run("Squeeze", {}, {x, s64({1}, {0})}, {infer()}), v);
+    expect_values(run("Unsqueeze", {}, {x, s64({1}, {-1})}, {infer()}), v);
+    expect_values(run("Identity", {}, {Tensor(QDQ_DTYPE_S4, {3}, {-8, 0, 7})}, {infer()}), {-8, 0, 7});
+    expect_values(run("TypeCast", {}, {x}, {infer(QDQ_DTYPE_BF16)}), v);
+}
+
+TEST(RefBinary, RestOfComparisonAndLogic) {
+    const Tensor a = f32({3}, {1, 2, 3}), b = f32({}, {2});
+    expect_values(run("Greater", {}, {a, b}, {infer()}), {0, 0, 1});
+    expect_values(run("LessOrEqual", {}, {a, b}, {infer()}), {1, 1, 0});
+    const Tensor p = t(QDQ_DTYPE_BOOLEAN, {2}, {1, 0}), q = t(QDQ_DTYPE_BOOLEAN, {2, 1}, {1, 0});
+    expect_values(run("And", {}, {p, q}, {infer()}), {1, 0, 0, 0});
+    expect_values(run("Or", {}, {p, q}, {infer()}), {1, 1, 1, 0});
+}
+
 TEST(RefBinary, BroadcastsBothWays) {
     expect_values(run("Add", {}, {f32({2, 1}, {10, 20}), f32({3}, {1, 2, 3})}, {infer()}), {11, 12, 13, 21, 22, 23});
     expect_values(run("Subtract", {}, {f32({}, {1}), f32({2}, {3, 4})}, {infer()}), {-2, -3});
