@@ -337,7 +337,7 @@ qdq_status qdqi_lower_part(qdqi_lower *lw, const qdqi_part *part, qdq_error *err
         qdq_error why = {0};
         const qdq_status st = part->recipe(lw, part, &why);
         if (st == QDQ_OK) return QDQ_OK;
-        if (st != QDQ_E_UNSUPPORTED) {
+        if (!qdqi_is_refusal(st)) {
             if (err != NULL) *err = why;
             return st;
         }

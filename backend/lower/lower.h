@@ -108,6 +108,10 @@ qdq_status qdqi_lower_prim(qdqi_lower *lw, qdqi_dnnl_prim *prim, const qdqi_args
 /* Pack constant content (strided `md`) into the layout that prim chose for `arg`; flip: ^0x80 each byte first. */
 qdq_status qdqi_lower_pack(qdqi_lower *lw, const qdqi_dnnl_prim *prim, qdqi_dnnl_arg arg, const qdqi_dnnl_md *md,
                            const void *data, size_t data_bytes, bool flip, qdqi_buf *buf_out, qdq_error *err);
+/* A candidate's way to say "not I": the next one is tried. */
+static inline bool qdqi_is_refusal(qdq_status status) {
+    return status == QDQ_E_UNSUPPORTED || status == QDQ_E_NO_ONEDNN;
+}
 /* Refusal: logs the reason and returns QDQ_E_UNSUPPORTED. */
 qdq_status qdqi_refuse(qdq_error *err, const char *who, const char *why);
 

@@ -121,7 +121,7 @@ qdq_status qdqi_lower_single(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) 
         qdq_error why = {0};
         const qdq_status st = first(lw, op, &why);
         if (st == QDQ_OK) return QDQ_OK;
-        if (st != QDQ_E_UNSUPPORTED) {
+        if (!qdqi_is_refusal(st)) {
             if (err != NULL) *err = why;
             return st;
         }
