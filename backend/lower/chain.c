@@ -151,9 +151,14 @@ qdq_status qdqi_chain_build(qdqi_lower *lw, const qdqi_part *part, qdqi_chain *c
     const qdq_graph *g = lw->graph;
     *chain = (qdqi_chain){.root = part->root, .q_op = QDQI_NONE};
     const qdqi_op *root = &g->ops[part->root];
-    if (root->n_in > QDQI_CHAIN_OPERANDS) return qdqi_refuse(err, "chain", "too_many_operands");
-    chain->n_operands = root->n_in;
-    for (uint32_t i = 0; i < root->n_in; i++)
+    if (qdqi_is_integer_root(root)) {
+        QDQI_TRY(qdqi_chain_integer_root(lw, chain, err));
+    } else if (root->n_in > QDQI_CHAIN_OPERANDS) {
+        return qdqi_refuse(err, "chain", "too_many_operands");
+    } else {
+        chain->n_operands = root->n_in;
+    }
+    for (uint32_t i = 0; i < chain->n_operands && !qdqi_is_integer_root(root); i++)
         QDQI_TRY(set_operand(lw, part, root->in[i], &chain->operands[i], err));
     uint32_t cur = root->out[0], before = QDQI_NONE;
     bool after_root = false;
@@ -169,7 +174,8 @@ qdq_status qdqi_chain_build(qdqi_lower *lw, const qdqi_part *part, qdqi_chain *c
         for (uint32_t i = 0; i < op->n_in; i++)
             downstream = downstream || (op->in[i] != QDQI_NONE && (op->in[i] == cur || op->in[i] == before));
         if (!after_root || !downstream) continue;
-        if (op->kind == QDQI_OP_TYPECAST && op->in[0] == cur) { /* rounds only where a result leaves */
+        if ((op->kind == QDQI_OP_TYPECAST || op->kind == QDQI_OP_CAST) && op->in[0] == cur &&
+            qdqi_dtype_is_float(qdqi_lower_val(lw, op->out[0])->desc.dtype)) { /* rounds only where a result leaves */
             cur = op->out[0];
             continue;
         }
@@ -207,7 +213,7 @@ qdq_status qdqi_chain_build(qdqi_lower *lw, const qdqi_part *part, qdqi_chain *c
     }
     join_swish(chain);
     chain->last_value = cur;
-    chain->out_value = chain->q_op != QDQI_NONE ? g->ops[chain->q_op].out[0] : cur;
+    chain->out_value = chain->q_op != QDQI_NONE && chain->q_op != chain->root ? g->ops[chain->q_op].out[0] : cur;
     return QDQ_OK;
 }
 

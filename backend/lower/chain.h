@@ -44,6 +44,10 @@ typedef struct qdqi_chain {
 /* Errors: UNSUPPORTED when the ops are no such chain. */
 qdq_status qdqi_chain_build(qdqi_lower *lw, const qdqi_part *part, qdqi_chain *chain, qdq_error *err);
 
+/* MatMulInteger, ConvInteger, QLinearMatMul, QLinearConv: integer ops, whose operands and Quantize are read from their inputs. */
+bool qdqi_is_integer_root(const qdqi_op *op);
+qdq_status qdqi_chain_integer_root(qdqi_lower *lw, qdqi_chain *chain, qdq_error *err);
+
 /* The operand as float: its Dequantize is lowered as a step of its own (or folded when constant). */
 qdq_status qdqi_operand_as_float(qdqi_lower *lw, const qdqi_operand *operand, qdq_error *err);
 

@@ -70,27 +70,29 @@ static qdq_status from_attrs(qdqi_lower *lw, const qdqi_op *op, qdqi_qparams *q,
     return QDQ_OK;
 }
 
-/* scale and zero point as inputs 1 and 2 */
-static qdq_status from_inputs(qdqi_lower *lw, const qdqi_op *op, qdqi_qparams *q, qdq_error *err) {
-    const qdqi_lval *scale = qdqi_lower_val(lw, op->in[1]);
-    q->n = qdqi_n_elems(&scale->desc);
-    if (scale->data != NULL)
-        QDQI_TRY(const_scales(lw, scale, q->n, &q->scales, err));
-    else
-        q->scale_value = op->in[1];
-    if (op->n_in > 2 && op->in[2] != QDQI_NONE) {
-        const qdqi_lval *zp = qdqi_lower_val(lw, op->in[2]);
-        const int64_t n_zps = qdqi_n_elems(&zp->desc);
-        if (zp->data != NULL) {
-            QDQI_TRY(const_zps(lw, zp, n_zps, &q->zps, err));
-            settle_zp(q, n_zps);
-            QDQI_TRY(spread_zp(lw, q, n_zps, err));
-        } else {
-            if (n_zps != q->n) return qdqi_refuse(err, op->schema->name, "runtime_zp_count_differs_from_scales");
-            q->zp_value = op->in[2];
-            q->has_zp = true;
-        }
+qdq_status qdqi_qparams_inputs(qdqi_lower *lw, const qdqi_op *op, uint32_t scale_port, uint32_t zp_port,
+                               qdqi_qparams *q, qdq_error *err) {
+    if (scale_port != QDQI_NONE) {
+        const qdqi_lval *scale = qdqi_lower_val(lw, op->in[scale_port]);
+        q->n = qdqi_n_elems(&scale->desc);
+        q->scales = NULL;
+        if (scale->data != NULL)
+            QDQI_TRY(const_scales(lw, scale, q->n, &q->scales, err));
+        else
+            q->scale_value = op->in[scale_port];
     }
+    if (zp_port >= op->n_in || op->in[zp_port] == QDQI_NONE) return QDQ_OK;
+    const qdqi_lval *zp = qdqi_lower_val(lw, op->in[zp_port]);
+    const int64_t n_zps = qdqi_n_elems(&zp->desc);
+    if (scale_port == QDQI_NONE && n_zps != q->n) return qdqi_refuse(err, op->schema->name, "several_zero_points");
+    if (zp->data != NULL) {
+        QDQI_TRY(const_zps(lw, zp, n_zps, &q->zps, err));
+        settle_zp(q, n_zps);
+        return spread_zp(lw, q, n_zps, err);
+    }
+    if (n_zps != q->n) return qdqi_refuse(err, op->schema->name, "runtime_zp_count_differs_from_scales");
+    q->zp_value = op->in[zp_port];
+    q->has_zp = true;
     return QDQ_OK;
 }
 
@@ -135,11 +137,11 @@ qdq_status qdqi_qparams_of(qdqi_lower *lw, const qdqi_op *op, qdqi_qparams *q, q
         QDQI_TRY(from_attrs(lw, op, q, err));
         QDQI_TRY(onednn_granularity(op, src, q, err));
     } else if (op->kind == QDQI_OP_DYNAMICQUANTIZE || op->kind == QDQI_OP_DYNAMICDEQUANTIZE) {
-        QDQI_TRY(from_inputs(lw, op, q, err));
+        QDQI_TRY(qdqi_qparams_inputs(lw, op, 1, 2, q, err));
         QDQI_TRY(onednn_granularity(op, src, q, err));
     } else if (op->kind == QDQI_OP_QUANTIZELINEAR || op->kind == QDQI_OP_DEQUANTIZELINEAR) {
         q->add_zp_after_rounding = true;
-        QDQI_TRY(from_inputs(lw, op, q, err));
+        QDQI_TRY(qdqi_qparams_inputs(lw, op, 1, 2, q, err));
         QDQI_TRY(onnx_granularity(op, src, q, err));
     } else {
         return qdqi_refuse(err, op->schema->name, "not_affine");

@@ -35,6 +35,10 @@ typedef struct qdqi_qparams {
  * Errors: UNSUPPORTED for a kind that is no affine quantization; NO_MEMORY. */
 qdq_status qdqi_qparams_of(qdqi_lower *lw, const qdqi_op *op, qdqi_qparams *out, qdq_error *err);
 
+/* Scale and zero point from input ports of `op` (QDQI_NONE: the one that `q` has / none), granularity left alone. */
+qdq_status qdqi_qparams_inputs(qdqi_lower *lw, const qdqi_op *op, uint32_t scale_port, uint32_t zp_port,
+                               qdqi_qparams *q, qdq_error *err);
+
 /* Both constant, per tensor, and equal (dtype, scale bit for bit, zero point). */
 bool qdqi_qparams_equal(const qdqi_qparams *a, const qdqi_qparams *b);
 /* Constant, per tensor. */

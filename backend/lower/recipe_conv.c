@@ -88,7 +88,8 @@ static qdq_status add_quant_args(qdqi_lower *lw, conv *c, bool transposed, qdq_e
     QDQI_TRY(spread_scales(lw, c, transposed, &w, err));
     qdqi_buf buf;
     const qdqi_requant *r = &c->requant;
-    if (!r->on) {
+    const bool integer = c->op->kind == QDQI_OP_CONVINTEGER; /* scales are 1 */
+    if (!r->on && !integer) {
         c->attr.src = (qdqi_dnnl_quant){.has_scale = true, .scale_dtype = QDQ_DTYPE_F32};
         QDQI_TRY(qdqi_qparams_scale_buf(lw, a, &buf, err));
         qdqi_args_add(&c->args, QDQI_DNNL_SCALE_SRC, buf);
@@ -99,7 +100,7 @@ static qdq_status add_quant_args(qdqi_lower *lw, conv *c, bool transposed, qdq_e
         QDQI_TRY(qdqi_qparams_zp_buf(lw, a, 0, &buf, err));
         qdqi_args_add(&c->args, QDQI_DNNL_ZP_SRC, buf);
     }
-    if (r->on && r->scale_after_bias) return QDQ_OK;
+    if (integer || (r->on && r->scale_after_bias)) return QDQ_OK;
     c->attr.weights = (qdqi_dnnl_quant){.has_scale = true,
                                         .scale_dtype = QDQ_DTYPE_F32,
                                         .scale_mask = w.gran != QDQI_GRAN_AXIS ? 0 : (c->sp.groups > 1 ? 3 : 1)};
@@ -170,6 +171,7 @@ qdq_status qdqi_recipe_conv(qdqi_lower *lw, const qdqi_part *part, qdq_error *er
         qdqi_op_spatial(c->op, &qdqi_lower_val(lw, a->value)->desc, &qdqi_lower_val(lw, w->value)->desc, &c->sp, err));
     const char *why = why_not_int8(lw, c);
     c->int8 = why == NULL;
+    if (!c->int8 && qdqi_is_integer_root(c->op)) return qdqi_refuse(err, "conv", why);
     if (!c->int8) {
         if (a->dq_op != QDQI_NONE || w->dq_op != QDQI_NONE) (void)qdqi_refuse(NULL, "conv int8", why);
         QDQI_TRY(qdqi_operand_as_float(lw, a, err));
@@ -200,7 +202,7 @@ qdq_status qdqi_recipe_conv(qdqi_lower *lw, const qdqi_part *part, qdq_error *er
     qdqi_set_channels_last_by(&layout, c->perm);
     qdqi_md_permuted(&layout, c->perm, &c->dst);
 
-    if (c->int8 && !(transposed && c->sp.groups > 1))
+    if (c->int8 && c->op->kind != QDQI_OP_CONVINTEGER && !(transposed && c->sp.groups > 1))
         QDQI_TRY(qdqi_requant_plan(lw, &c->chain, layout.dims[c->perm[1]], &c->requant, err));
     if (c->int8) QDQI_TRY(add_quant_args(lw, c, transposed, err));
     QDQI_TRY(add_bias(lw, c, err));
@@ -218,6 +220,7 @@ qdq_status qdqi_recipe_conv(qdqi_lower *lw, const qdqi_part *part, qdq_error *er
     }
     const uint32_t out = all ? c->chain.out_value : qdqi_chain_value_after(lw, &c->chain, n_done);
     c->dst.dtype = qdqi_lower_val(lw, out)->desc.dtype;
+    if (!all && c->chain.q_op == part->root) return qdqi_refuse(err, "conv", "quantize_of_a_qlinear_op");
 
     const qdqi_dnnl_md plain_weights = c->weights;
     c->weights.any = true;

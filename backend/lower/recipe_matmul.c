@@ -6,6 +6,7 @@
 
 typedef struct mm {
     const qdqi_op *op;
+    bool integer;            /* MatMulInteger: scales are 1 */
     bool ta, tb, int8, flip; /* flip: u8 weights seen as s8 */
     float alpha, beta;
     uint32_t a, w;          /* values that the primitive reads … */
@@ -86,7 +87,7 @@ static qdq_status add_quant_args(qdqi_lower *lw, mm *m, qdq_error *err) {
     const int mask = w->gran == QDQI_GRAN_AXIS ? 1 << (m->weights.ndims - 1) : 0;
     qdqi_buf buf;
     const qdqi_requant *r = &m->requant;
-    if (!r->on) {
+    if (!r->on && !m->integer) {
         m->attr.src = (qdqi_dnnl_quant){.has_scale = true, .scale_dtype = QDQ_DTYPE_F32};
         QDQI_TRY(qdqi_qparams_scale_buf(lw, a, &buf, err));
         qdqi_args_add(&m->args, QDQI_DNNL_SCALE_SRC, buf);
@@ -97,7 +98,7 @@ static qdq_status add_quant_args(qdqi_lower *lw, mm *m, qdq_error *err) {
         QDQI_TRY(qdqi_qparams_zp_buf(lw, a, 0, &buf, err));
         qdqi_args_add(&m->args, QDQI_DNNL_ZP_SRC, buf);
     }
-    if (!r->on || !r->scale_after_bias) {
+    if (!m->integer && (!r->on || !r->scale_after_bias)) {
         m->attr.weights = (qdqi_dnnl_quant){.has_scale = true, .scale_dtype = QDQ_DTYPE_F32, .scale_mask = mask};
         if (r->on)
             QDQI_TRY(qdqi_lower_const(lw, r->scales, (size_t)r->n_scales * sizeof *r->scales, &buf, err));
@@ -198,13 +199,17 @@ qdq_status qdqi_recipe_matmul(qdqi_lower *lw, const qdqi_part *part, qdq_error *
     QDQI_TRY(qdqi_chain_build(lw, part, &m->chain, err));
     m->op = &lw->graph->ops[part->root];
     const bool gemm = m->op->kind == QDQI_OP_GEMM;
-    m->ta = qdqi_op_bool(m->op, gemm ? QDQI_A_TRANSA : QDQI_A_TRANSPOSE_A);
-    m->tb = qdqi_op_bool(m->op, gemm ? QDQI_A_TRANSB : QDQI_A_TRANSPOSE_B);
+    m->integer = m->op->kind == QDQI_OP_MATMULINTEGER;
+    if (!qdqi_is_integer_root(m->op)) {
+        m->ta = qdqi_op_bool(m->op, gemm ? QDQI_A_TRANSA : QDQI_A_TRANSPOSE_A);
+        m->tb = qdqi_op_bool(m->op, gemm ? QDQI_A_TRANSB : QDQI_A_TRANSPOSE_B);
+    }
     m->alpha = gemm ? qdqi_op_f32(m->op, QDQI_A_ALPHA) : 1.0f;
     m->beta = gemm ? qdqi_op_f32(m->op, QDQI_A_BETA) : 1.0f;
     const char *why = why_not_int8(lw, m);
     m->int8 = why == NULL;
     const qdqi_operand *a = &m->chain.operands[0], *w = &m->chain.operands[1];
+    if (!m->int8 && qdqi_is_integer_root(m->op)) return qdqi_refuse(err, "matmul", why);
     if (!m->int8) {
         if (a->dq_op != QDQI_NONE || w->dq_op != QDQI_NONE) (void)qdqi_refuse(NULL, "matmul int8", why);
         QDQI_TRY(qdqi_operand_as_float(lw, a, err));
@@ -259,7 +264,7 @@ qdq_status qdqi_recipe_matmul(qdqi_lower *lw, const qdqi_part *part, qdq_error *
             qdqi_dense_strides(rank, m->dst.dims, m->dst.strides);
         }
     }
-    if (m->int8 && !vectors && m->alpha == 1.0f && m->beta == 1.0f)
+    if (m->int8 && !m->integer && !vectors && m->alpha == 1.0f && m->beta == 1.0f)
         QDQI_TRY(qdqi_requant_plan(lw, &m->chain, m->dst.dims[m->dst.ndims - 1], &m->requant, err));
     if (m->int8) QDQI_TRY(add_quant_args(lw, m, err));
     qdqi_posts posts = {.attr = &m->attr, .args = &m->args, .full = &layout, .dst = collapsed ? &flat : &layout};
@@ -282,6 +287,7 @@ qdq_status qdqi_recipe_matmul(qdqi_lower *lw, const qdqi_part *part, qdq_error *
         if (!qdqi_same_strides(&own, &layout)) return qdqi_refuse(err, "matmul", "layout_of_partial_result");
     }
     m->dst.dtype = qdqi_lower_val(lw, out)->desc.dtype;
+    if (!all && m->chain.q_op == part->root) return qdqi_refuse(err, "matmul", "quantize_of_a_qlinear_op");
 
     const qdqi_dnnl_md plain_weights = m->weights;
     m->weights.any = qdqi_lower_val(lw, m->w)->data != NULL;

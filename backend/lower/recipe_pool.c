@@ -3,6 +3,8 @@
  * Integer pooling computes on stored values: with real = (q - z) * s and s > 0, max commutes with it, and an average of (q - z) is the average
  * of q minus z as long as no padding is counted. What is left is a line: q_out = (q - z) * s / s_out + z_out, a post-op. */
 #include "base/dtype.h"
+#include "base/alloc.h"
+#include "kernels/pool/pool.h"
 #include "lower/single.h"
 
 #include <string.h>
@@ -34,6 +36,103 @@ static const char *why_not_int8(const pool *p, bool pads) {
     return NULL;
 }
 
+/* ---- the library's own kernel: any quantizations, either layout, exact ---------------------------------------------- */
+
+typedef struct pool_impl {
+    qk_pool kernel;
+    qk_pool_quant quant;
+} pool_impl;
+
+enum { MAX_POOL_THREADS = 256 };
+
+typedef struct pool_job {
+    const pool_impl *impl;
+    void *const *bufs; /* src, dst, scratch of all threads */
+    size_t chunk;
+} pool_job;
+
+static void pool_chunk(int i, void *arg) {
+    const pool_job *job = arg;
+    const qk_pool *k = &job->impl->kernel;
+    const size_t first = (size_t)i * job->chunk;
+    if (first >= k->n_tasks) return;
+    const size_t n = k->n_tasks - first < job->chunk ? k->n_tasks - first : job->chunk;
+    qk_pool_run(k, &job->impl->quant, job->bufs[0], job->bufs[1], first, n,
+                (char *)job->bufs[2] + (size_t)i * k->scratch_bytes);
+}
+
+static qdq_status pool_run(const void *impl, void *state, void *const *bufs, const qdq_engine *engine, qdq_error *err) {
+    (void)state, (void)err;
+    const pool_impl *p = impl;
+    const int64_t work = p->kernel.n * p->kernel.c * p->kernel.out[0] * p->kernel.out[1] * p->kernel.out[2] *
+                         p->kernel.kernel[0] * p->kernel.kernel[1] * p->kernel.kernel[2];
+    size_t threads = (size_t)qdqi_threads_for(engine, work, 1 << 16);
+    if (threads > p->kernel.n_tasks) threads = p->kernel.n_tasks;
+    if (threads == 0) return QDQ_OK;
+    pool_job job = {p, bufs, (p->kernel.n_tasks + threads - 1) / threads};
+    qdqi_parallel(engine, (int)threads, pool_chunk, &job);
+    return QDQ_OK;
+}
+
+static const qdqi_step_ops pool_ops = {.provider = "native", .run = pool_run, .impl_destroy = qdqi_free};
+
+static qdq_status native_pool(qdqi_lower *lw, pool *p, qdq_error *err) {
+    const qdqi_operand *a = &p->chain.operands[0];
+    const qdqi_qparams *q = &p->chain.q;
+    if (a->dq_op == QDQI_NONE || p->chain.q_op == QDQI_NONE || p->chain.n_links != 0)
+        return qdqi_refuse(err, "native pool", "not_between_integers");
+    if (!qdqi_qparams_is_const_tensor(&a->q) || !qdqi_qparams_is_const_tensor(q))
+        return qdqi_refuse(err, "native pool", "not_per_tensor_constant");
+    qdq_tensor_desc src = qdqi_lower_val(lw, a->q_value)->desc;
+    qdq_tensor_desc dst = qdqi_lower_val(lw, p->chain.out_value)->desc;
+    qdq_tensor_desc last = src;
+    qdqi_set_channels_last_by(&last, p->perm);
+    pool_impl impl = {.kernel = {.is_max = !p->avg,
+                                 .count_pad = p->params.alg == QDQI_DNNL_POOL_AVG_INCLUDE_PAD,
+                                 .channels_last = qdqi_same_strides(&last, &src) || p->sp.nxc,
+                                 .src = src.dtype,
+                                 .dst = dst.dtype,
+                                 .n = src.dims[p->perm[0]],
+                                 .c = src.dims[p->perm[1]]}};
+    qk_pool *k = &impl.kernel;
+    for (int32_t i = 0; i < 3; i++) {
+        const int32_t s = i - (3 - p->sp.n); /* unused axes come first */
+        const bool used = s >= 0;
+        k->in[i] = used ? src.dims[p->perm[2 + s]] : 1;
+        k->out[i] = used ? dst.dims[p->perm[2 + s]] : 1;
+        k->kernel[i] = used ? p->sp.kernel[s] : 1;
+        k->stride[i] = used ? p->sp.strides[s] : 1;
+        k->dilation[i] = used ? p->sp.dilations[s] : 1;
+        k->pad_begin[i] = used ? p->sp.pads_begin[s] : 0;
+        k->pad_end[i] = used ? p->sp.pads_end[s] : 0;
+    }
+    if (!qk_pool_init(k) || !qk_pool_quant_init(k, a->q.scales[0], qdqi_qparams_zp0(&a->q), q->scales[0],
+                                                qdqi_qparams_zp0(q), !q->add_zp_after_rounding, &impl.quant))
+        return qdqi_refuse(err, "native pool", "no_kernel");
+    if (k->channels_last) {
+        src = last;
+        qdqi_set_channels_last_by(&dst, p->perm);
+    } else {
+        qdqi_set_dense(&src);
+        qdqi_set_dense(&dst);
+    }
+    qdqi_buf bufs[3];
+    const int most =
+        lw->engine->options.n_threads < MAX_POOL_THREADS ? lw->engine->options.n_threads : MAX_POOL_THREADS;
+    size_t scratch;
+    if (__builtin_mul_overflow(k->scratch_bytes, (size_t)(most < 1 ? 1 : most), &scratch))
+        return qdqi_fail(err, QDQ_E_OVERFLOW, "pool scratch overflows");
+    QDQI_TRY(qdqi_lower_read_as(lw, a->q_value, &src, &bufs[0], err));
+    QDQI_TRY(qdqi_plan_temp(lw->plan, scratch, &bufs[2], err));
+    QDQI_TRY(qdqi_lower_write(lw, p->chain.out_value, &dst, &bufs[1], err));
+    pool_impl *kept = qdqi_malloc(sizeof *kept);
+    if (kept == NULL) return QDQI_NO_MEMORY(err);
+    *kept = impl;
+    QDQI_TRY(qdqi_plan_step(lw->plan, &pool_ops, kept, bufs, 3, lw->part,
+                            k->is_max ? "native max pool" : "native average pool", err));
+    return qdqi_lower_written(lw, p->chain.out_value, err);
+}
+
 qdq_status qdqi_recipe_pool(qdqi_lower *lw, const qdqi_part *part, qdq_error *err) {
     pool *p = qdqi_arena_alloc(&lw->arena, 1, sizeof *p);
     if (p == NULL) return QDQI_NO_MEMORY(err);
@@ -52,7 +151,7 @@ qdq_status qdqi_recipe_pool(qdqi_lower *lw, const qdqi_part *part, qdq_error *er
         p->perm[2 + i] = p->sp.nxc ? 1 + i : 2 + i;
 
     const qdq_tensor_desc *out_desc = &qdqi_lower_val(lw, p->chain.out_value)->desc;
-    bool pads = false, extra = false;
+    bool pads = false, extra = false, empty_window = false, ceil_counted = false;
     p->params.n_spatial = p->sp.n;
     for (int32_t i = 0; i < p->sp.n; i++) {
         const int64_t in = whole->dims[p->perm[2 + i]];
@@ -67,15 +166,20 @@ qdq_status qdqi_recipe_pool(qdqi_lower *lw, const qdqi_part *part, qdq_error *er
         extra = extra || p->params.pads_end[i] > p->sp.pads_end[i];
         if (p->params.pads_end[i] < 0) p->params.pads_end[i] = 0;
         pads = pads || p->params.pads_begin[i] != 0 || p->params.pads_end[i] != 0;
-        if (p->params.pads_begin[i] >= reach || p->params.pads_end[i] >= reach)
-            return qdqi_refuse(err, "pool", "window_in_padding");
+        empty_window = empty_window || p->params.pads_begin[i] >= reach || p->params.pads_end[i] >= reach;
     }
     p->params.alg = QDQI_DNNL_POOL_MAX;
     if (p->avg) {
         const bool exclude = global || qdqi_op_bool(p->op, QDQI_A_EXCLUDE_PAD);
-        if (extra && !exclude) return qdqi_refuse(err, "pool", "ceil_mode_with_counted_padding");
+        ceil_counted = extra && !exclude;
         p->params.alg = exclude ? QDQI_DNNL_POOL_AVG_EXCLUDE_PAD : QDQI_DNNL_POOL_AVG_INCLUDE_PAD;
     }
+    const qdqi_lower_point here = qdqi_lower_here(lw);
+    const qdq_status native = native_pool(lw, p, err);
+    if (native != QDQ_E_UNSUPPORTED) return native;
+    qdqi_lower_undo(lw, here);
+    if (empty_window) return qdqi_refuse(err, "pool", "window_in_padding");
+    if (ceil_counted) return qdqi_refuse(err, "pool", "ceil_mode_with_counted_padding");
     const char *why = why_not_int8(p, pads);
     p->int8 = why == NULL;
     if (!p->int8) {

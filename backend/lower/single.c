@@ -93,7 +93,12 @@ static candidate candidate_for(const qdqi_op *op) {
     if ((op->schema->flags & (QDQI_F_UNARY | QDQI_F_BINARY)) != 0) return one_eltwise;
     switch ((int)op->kind) {
     case QDQI_OP_MATMUL:
-    case QDQI_OP_GEMM: return one_matmul;
+    case QDQI_OP_GEMM:
+    case QDQI_OP_MATMULINTEGER:
+    case QDQI_OP_QLINEARMATMUL: return one_matmul;
+    case QDQI_OP_DYNAMICQUANTIZELINEAR: return qdqi_lower_dynamic_quantize;
+    case QDQI_OP_CONVINTEGER:
+    case QDQI_OP_QLINEARCONV:
     case QDQI_OP_CONVOLUTION:
     case QDQI_OP_CONVTRANSPOSE: return one_conv;
     case QDQI_OP_AVGPOOL:

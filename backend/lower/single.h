@@ -13,6 +13,8 @@ qdq_status qdqi_lower_single(qdqi_lower *lw, const qdqi_op *op, qdq_error *err);
 /* Quantize/Dequantize-like ops on the native kernels (bit-exact to their spec). */
 qdq_status qdqi_lower_quant(qdqi_lower *lw, const qdqi_op *op, qdq_error *err);
 
+/* DynamicQuantizeLinear: range, parameters and quantization in one step. */
+qdq_status qdqi_lower_dynamic_quantize(qdqi_lower *lw, const qdqi_op *op, qdq_error *err);
 /* dq - elementwise or movement - q on the native kernels. */
 qdq_status qdqi_recipe_glue(qdqi_lower *lw, const qdqi_part *part, qdq_error *err);
 /* Chains of binary ops on kernels/binary. */

@@ -1,6 +1,7 @@
 /* Small steps of lowering's own: element conversion, sign flip, and the reference provider. */
 #include "base/alloc.h"
 #include "base/dtype.h"
+#include "kernels/move/move.h"
 #include "lower/lower.h"
 #include "ref/ref.h"
 
@@ -58,20 +59,68 @@ static qdq_status convert_run(const void *impl, void *state, void *const *bufs, 
 
 static const qdqi_step_ops convert_ops = {.provider = "native", .run = convert_run, .impl_destroy = qdqi_free};
 
+/* ---- strided copies on kernels/move ------------------------------------------------------------------------------- */
+
+typedef struct move_impl {
+    qk_move move;
+    size_t n_bytes;
+} move_impl;
+
+typedef struct move_job {
+    const move_impl *impl;
+    void *const *bufs;
+    size_t chunk;
+} move_job;
+
+static void move_chunk(int i, void *arg) {
+    const move_job *job = arg;
+    const size_t first = (size_t)i * job->chunk, n = job->impl->move.n_tasks;
+    if (first < n)
+        qk_move_run(&job->impl->move, job->bufs[0], job->bufs[1], first,
+                    n - first < job->chunk ? n - first : job->chunk);
+}
+
+static qdq_status move_run(const void *impl, void *state, void *const *bufs, const qdq_engine *engine, qdq_error *err) {
+    (void)state, (void)err;
+    const move_impl *m = impl;
+    size_t threads = (size_t)qdqi_threads_for(engine, (int64_t)m->n_bytes, 1 << 16);
+    if (threads > m->move.n_tasks) threads = m->move.n_tasks;
+    if (threads == 0) return QDQ_OK;
+    move_job job = {m, bufs, (m->move.n_tasks + threads - 1) / threads};
+    qdqi_parallel(engine, (int)threads, move_chunk, &job);
+    return QDQ_OK;
+}
+
+static const qdqi_step_ops move_ops = {.provider = "native", .run = move_run, .impl_destroy = qdqi_free};
+
+static qdq_status lower_copy(qdqi_lower *lw, qdqi_buf src, const qdq_tensor_desc *from, qdqi_buf dst,
+                             const qdq_tensor_desc *to, qdq_error *err) {
+    move_impl *impl = qdqi_calloc(1, sizeof *impl);
+    if (impl == NULL) return QDQI_NO_MEMORY(err);
+    const uint32_t elem = (uint32_t)(qdq_dtype_bits(from->dtype) / 8);
+    impl->n_bytes = (size_t)qdqi_n_elems(from) * elem;
+    if (!qk_move_init(&impl->move, elem, from->ndims, from->dims, from->strides, to->strides)) {
+        qdqi_free(impl);
+        return qdqi_refuse(err, "copy", "no_kernel");
+    }
+    const qdqi_buf bufs[] = {src, dst};
+    return qdqi_plan_step(lw->plan, &move_ops, impl, bufs, 2, lw->part, "native copy", err);
+}
+
 qdq_status qdqi_lower_convert(qdqi_lower *lw, qdqi_buf src, const qdq_tensor_desc *src_desc, qdqi_buf dst,
                               const qdq_tensor_desc *dst_desc, qdq_error *err) {
     const bool copy =
         src_desc->dtype == dst_desc->dtype && qdqi_same_strides(src_desc, dst_desc) && qdqi_is_packed(src_desc);
     if (qdqi_n_elems(src_desc) == 0) return QDQ_OK;
-    bool repeats = false; /* a stride of 0 (Expand) is no oneDNN layout */
-    for (int32_t d = 0; d < src_desc->ndims; d++)
-        repeats = repeats || (src_desc->strides[d] == 0 && src_desc->dims[d] != 1);
-    if (!copy && !repeats && !lw->reference_only) {
+    if (!copy && !lw->reference_only && src_desc->dtype == dst_desc->dtype && qdq_dtype_bits(src_desc->dtype) >= 8)
+        return lower_copy(lw, src, src_desc, dst, dst_desc, err);
+    if (!copy && !lw->reference_only) { /* another data type: oneDNN between floats */
         qdqi_dnnl_md from, to;
         qdqi_md_of(src_desc, &from);
         qdqi_md_of(dst_desc, &to);
         qdqi_dnnl_prim *prim = NULL;
-        if (qdqi_dnnl_reorder(&from, &to, NULL, &prim, NULL) == QDQ_OK) {
+        const bool floats = qdqi_dtype_is_float(src_desc->dtype) && qdqi_dtype_is_float(dst_desc->dtype);
+        if (floats && qdqi_dnnl_reorder(&from, &to, NULL, &prim, NULL) == QDQ_OK) {
             qdqi_args args = {0};
             qdqi_args_add(&args, QDQI_DNNL_SRC, src);
             qdqi_args_add(&args, QDQI_DNNL_DST, dst);

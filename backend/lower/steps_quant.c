@@ -6,6 +6,8 @@
 #include "lower/single.h"
 #include "ref/ref.h"
 
+#include <float.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -123,6 +125,102 @@ qdq_status qdqi_lower_quant(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) {
         note[0] = '\0';
     QDQI_TRY(qdqi_plan_step(lw->plan, &quant_ops, kept, bufs, 4, lw->part, note, err));
     return qdqi_lower_written(lw, op->out[0], err);
+}
+
+/* ---- DynamicQuantizeLinear --------------------------------------------------------------------------------------- */
+
+enum { MAX_RANGE_PARTS = 64 };
+
+typedef struct dynamic_impl {
+    qk_quant kernel;
+    size_t n;
+} dynamic_impl;
+
+typedef struct dynamic_job {
+    const dynamic_impl *impl;
+    void *const *bufs;
+    size_t chunk;
+    float scale, lo[MAX_RANGE_PARTS], hi[MAX_RANGE_PARTS];
+    int32_t zp;
+} dynamic_job;
+
+static void range_chunk(int i, void *arg) {
+    dynamic_job *job = arg;
+    const size_t first = (size_t)i * job->chunk;
+    const size_t left = first < job->impl->n ? job->impl->n - first : 0;
+    const size_t n = left < job->chunk ? left : job->chunk;
+    const float *x = (const float *)job->bufs[0] + first;
+    qk_minmax_f32(x, n, &job->lo[i], &job->hi[i]);
+    if (job->lo[i] >= -FLT_MAX && job->hi[i] <= FLT_MAX) return;
+    job->lo[i] = job->hi[i] = 0.0f; /* an infinity, or nothing: the range is that of the finite values */
+    for (size_t k = 0; k < n; k++)
+        if (isfinite(x[k])) {
+            job->lo[i] = fminf(job->lo[i], x[k]);
+            job->hi[i] = fmaxf(job->hi[i], x[k]);
+        }
+}
+
+static void dynamic_chunk(int i, void *arg) {
+    const dynamic_job *job = arg;
+    const size_t first = (size_t)i * job->chunk;
+    const size_t left = first < job->impl->n ? job->impl->n - first : 0;
+    qk_quantize(&job->impl->kernel, &job->scale, &job->zp, job->bufs[0], job->bufs[1], first,
+                left < job->chunk ? left : job->chunk);
+}
+
+/* bufs: x, y, y_scale, y_zero_point. The range includes 0; a range of width 0 has scale 1 (as the reference). */
+static qdq_status dynamic_run(const void *impl, void *state, void *const *bufs, const qdq_engine *engine,
+                              qdq_error *err) {
+    (void)state, (void)err;
+    const dynamic_impl *d = impl;
+    int threads = qdqi_threads_for(engine, (int64_t)d->n, GRAIN_ELEMS);
+    if (threads > MAX_RANGE_PARTS) threads = MAX_RANGE_PARTS;
+    dynamic_job job = {.impl = d, .bufs = bufs};
+    job.chunk = (d->n + (size_t)threads - 1) / (size_t)threads;
+    job.chunk = (job.chunk + QK_QUANT_SPLIT - 1) / QK_QUANT_SPLIT * QK_QUANT_SPLIT;
+    qdqi_parallel(engine, threads, range_chunk, &job);
+    float lo = 0.0f, hi = 0.0f;
+    for (int i = 0; i < threads; i++) {
+        lo = fminf(lo, job.lo[i]);
+        hi = fmaxf(hi, job.hi[i]);
+    }
+    job.scale = (hi - lo) / 255.0f;
+    if (!isfinite(job.scale)) job.scale = hi / 255.0f - lo / 255.0f;
+    if (job.scale == 0.0f) job.scale = 1.0f;
+    job.zp = (int32_t)rintf(fminf(fmaxf(0.0f - lo / job.scale, 0.0f), 255.0f));
+    qdqi_parallel(engine, threads, dynamic_chunk, &job);
+    memcpy(bufs[2], &job.scale, sizeof job.scale);
+    *(uint8_t *)bufs[3] = (uint8_t)job.zp;
+    return QDQ_OK;
+}
+
+static const qdqi_step_ops dynamic_ops = {.provider = "native", .run = dynamic_run, .impl_destroy = qdqi_free};
+
+qdq_status qdqi_lower_dynamic_quantize(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) {
+    qdq_tensor_desc src = qdqi_lower_val(lw, op->in[0])->desc;
+    if (src.dtype != QDQ_DTYPE_F32) return qdqi_refuse(err, op->schema->name, "dtype");
+    if (!qdqi_is_packed(&src)) qdqi_set_dense(&src);
+    dynamic_impl impl = {.n = (size_t)qdqi_n_elems(&src)};
+    impl.kernel.real = QDQ_DTYPE_F32;
+    impl.kernel.stored = QDQ_DTYPE_U8;
+    impl.kernel.order = QK_ROUND_THEN_ADD;
+    impl.kernel.map = QK_QUANT_PER_TENSOR;
+    if (!qk_quant_init(&impl.kernel)) return qdqi_refuse(err, op->schema->name, "no_kernel");
+    qdqi_buf bufs[4];
+    QDQI_TRY(qdqi_lower_read_as(lw, op->in[0], &src, &bufs[0], err));
+    for (uint32_t i = 0; i < 3; i++) {
+        qdq_tensor_desc layout;
+        qdqi_lower_out_layout(lw, op->out[i], &layout);
+        if (i == 0) memcpy(layout.strides, src.strides, sizeof layout.strides);
+        QDQI_TRY(qdqi_lower_write(lw, op->out[i], &layout, &bufs[1 + i], err));
+    }
+    dynamic_impl *kept = qdqi_malloc(sizeof *kept);
+    if (kept == NULL) return QDQI_NO_MEMORY(err);
+    *kept = impl;
+    QDQI_TRY(qdqi_plan_step(lw->plan, &dynamic_ops, kept, bufs, 4, lw->part, "native dynamic quantize", err));
+    for (uint32_t i = 0; i < 3; i++)
+        QDQI_TRY(qdqi_lower_written(lw, op->out[i], err));
+    return QDQ_OK;
 }
 
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
