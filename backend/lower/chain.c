@@ -147,6 +147,57 @@ static bool made_by_chain(const qdq_graph *g, const qdqi_part *part, const qdqi_
     return false;
 }
 
+static bool reads(const qdqi_op *op, uint32_t value) {
+    for (uint32_t i = 0; i < op->n_in; i++)
+        if (op->in[i] == value) return true;
+    return false;
+}
+
+static bool reads_result(const qdq_graph *g, const qdqi_part *part, const qdqi_chain *chain, const qdqi_op *op) {
+    for (uint32_t i = 0; i < op->n_in; i++)
+        if (op->in[i] != QDQI_NONE && made_by_chain(g, part, chain, op->in[i])) return true;
+    return false;
+}
+
+/* One elementwise op as a link; `fits` false: not of a form that a primitive could take. */
+static qdq_status read_link(qdqi_lower *lw, const qdqi_part *part, const qdqi_chain *chain, const qdqi_op *op,
+                            uint32_t cur, uint32_t before, qdqi_link *link, bool *fits, qdq_error *err) {
+    *fits = false;
+    if (op->n_in == 1) {
+        *fits = link->has_alg = op->in[0] == cur && qdqi_unary_alg(op, &link->alg, &link->alpha, &link->beta);
+        return QDQ_OK;
+    }
+    if (op->n_in != 2 || op->in[0] == op->in[1] || !reads(op, cur) || !qdqi_binary_alg(op, &link->alg)) return QDQ_OK;
+    link->binary = link->has_alg = true;
+    link->swapped = op->in[0] != cur;
+    const uint32_t other = link->swapped ? op->in[0] : op->in[1];
+    link->self = other == before && before != QDQI_NONE;
+    if (!link->self && made_by_chain(lw->graph, part, chain, other)) return QDQ_OK;
+    *fits = true;
+    return link->self ? QDQ_OK : set_operand(lw, part, other, &link->other, err);
+}
+
+/* The ops behind the links must find all that they read: the primitive ends at the earliest result that one of them needs. */
+static void cut(const qdqi_lower *lw, const qdqi_part *part, qdqi_chain *chain) {
+    const qdq_graph *g = lw->graph;
+    for (bool again = true; again;) {
+        again = false;
+        for (uint32_t n = 0; n < chain->n_links && !again; n++) {
+            const uint32_t value = qdqi_chain_value_after(lw, chain, n);
+            for (uint32_t u = 0; u < g->values[value].n_uses; u++) {
+                const uint32_t user = g->values[value].uses[u].op;
+                bool link = false;
+                for (uint32_t i = 0; i < chain->n_links; i++)
+                    link = link || chain->links[i].op == user;
+                const qdqi_op *op = &g->ops[user];
+                const bool cast = op->kind == QDQI_OP_TYPECAST || op->kind == QDQI_OP_CAST;
+                if (!link && !cast && in_part(part, user)) again = true;
+            }
+            if (again) chain->n_links = n;
+        }
+    }
+}
+
 qdq_status qdqi_chain_build(qdqi_lower *lw, const qdqi_part *part, qdqi_chain *chain, qdq_error *err) {
     const qdq_graph *g = lw->graph;
     *chain = (qdqi_chain){.root = part->root, .q_op = QDQI_NONE};
@@ -160,60 +211,45 @@ qdq_status qdqi_chain_build(qdqi_lower *lw, const qdqi_part *part, qdqi_chain *c
     }
     for (uint32_t i = 0; i < chain->n_operands && !qdqi_is_integer_root(root); i++)
         QDQI_TRY(set_operand(lw, part, root->in[i], &chain->operands[i], err));
-    uint32_t cur = root->out[0], before = QDQI_NONE;
-    bool after_root = false;
-    for (uint32_t k = 0; k < part->n_ops; k++) {
+    uint32_t cur = root->out[0], before = QDQI_NONE, k = 0;
+    while (part->ops[k] != part->root)
+        k++;
+    for (k++; k < part->n_ops; k++) {
         const uint32_t index = part->ops[k];
         const qdqi_op *op = &g->ops[index];
-        if (index == part->root) {
-            after_root = true;
-            continue;
-        }
         /* what is not downstream of the root belongs to an operand: made when the operand is read */
-        bool downstream = false;
-        for (uint32_t i = 0; i < op->n_in; i++)
-            downstream = downstream || (op->in[i] != QDQI_NONE && (op->in[i] == cur || op->in[i] == before));
-        if (!after_root || !downstream) continue;
+        if (!reads(op, cur) && !reads_result(g, part, chain, op)) continue;
         if ((op->kind == QDQI_OP_TYPECAST || op->kind == QDQI_OP_CAST) && op->in[0] == cur &&
             qdqi_dtype_is_float(qdqi_lower_val(lw, op->out[0])->desc.dtype)) { /* rounds only where a result leaves */
             cur = op->out[0];
             continue;
         }
-        if ((op->schema->flags & QDQI_F_QUANTIZE) != 0) {
-            if (op->in[0] != cur || k + 1 != part->n_ops) return qdqi_refuse(err, "chain", "quantize_inside");
-            QDQI_TRY(qdqi_qparams_of(lw, op, &chain->q, err));
-            chain->q_op = index;
+        if ((op->schema->flags & QDQI_F_QUANTIZE) != 0 && op->in[0] == cur && k + 1 == part->n_ops) {
+            const qdq_status st = qdqi_qparams_of(lw, op, &chain->q, err);
+            if (st != QDQ_OK && st != QDQ_E_UNSUPPORTED) return st;
+            if (st == QDQ_OK) chain->q_op = index;
+            chain->truncated = st != QDQ_OK;
             break;
         }
-        if (chain->n_links == QDQI_CHAIN_MAX) return qdqi_refuse(err, "chain", "too_long");
-        qdqi_link *link = &chain->links[chain->n_links];
-        *link = (qdqi_link){.op = index};
-        if (op->n_in == 1) {
-            if (op->in[0] != cur) return qdqi_refuse(err, "chain", "not_a_chain");
-            link->has_alg = qdqi_unary_alg(op, &link->alg, &link->alpha, &link->beta);
-        } else if (op->n_in == 2 && qdqi_binary_alg(op, &link->alg)) {
-            link->binary = link->has_alg = true;
-            link->swapped = op->in[0] != cur;
-            if (op->in[0] != cur && op->in[1] != cur) return qdqi_refuse(err, "chain", "not_a_chain");
-            const uint32_t other = link->swapped ? op->in[0] : op->in[1];
-            /* only the value just before the link's input can be told apart without keeping it: x * f(x), and x op x */
-            if (other == before || other == cur) {
-                link->self = true;
-                if (other == cur) return qdqi_refuse(err, "chain", "square_of_chain");
-            }
-            QDQI_TRY(set_operand(lw, part, other, &link->other, err));
-            if (!link->self && made_by_chain(g, part, chain, other))
-                return qdqi_refuse(err, "chain", "operand_made_inside");
-        } else {
-            return qdqi_refuse(err, "chain", "op_not_elementwise");
-        }
-        chain->n_links++;
+        qdqi_link link = {.op = index};
+        bool fits = false;
+        if (chain->n_links < QDQI_CHAIN_MAX) QDQI_TRY(read_link(lw, part, chain, op, cur, before, &link, &fits, err));
+        chain->truncated = !fits;
+        if (!fits) break;
+        chain->links[chain->n_links++] = link;
         before = cur;
         cur = op->out[0];
     }
     join_swish(chain);
-    chain->last_value = cur;
-    chain->out_value = chain->q_op != QDQI_NONE && chain->q_op != chain->root ? g->ops[chain->q_op].out[0] : cur;
+    for (uint32_t i = 0; i < chain->n_links; i++)
+        if (chain->links[i].self) { /* x * f(x) of another kind: x must exist, so the primitive ends there */
+            chain->n_links = i;
+            chain->truncated = true;
+            chain->q_op = chain->q_op == chain->root ? chain->root : QDQI_NONE;
+        }
+    if (chain->truncated) cut(lw, part, chain);
+    const qdqi_op *last = &g->ops[part->ops[part->n_ops - 1]];
+    chain->out_value = last->out[0];
     return QDQ_OK;
 }
 
@@ -445,4 +481,8 @@ qdq_status qdqi_posts_quantize(qdqi_lower *lw, qdqi_posts *p, const qdqi_qparams
 uint32_t qdqi_chain_value_after(const qdqi_lower *lw, const qdqi_chain *chain, uint32_t n_done) {
     const uint32_t op = n_done == 0 ? chain->root : chain->links[n_done - 1].op;
     return lw->graph->ops[op].out[0];
+}
+
+uint32_t qdqi_chain_result(const qdqi_lower *lw, const qdqi_chain *chain) {
+    return chain->truncated ? qdqi_chain_value_after(lw, chain, chain->n_links) : chain->out_value;
 }

@@ -37,8 +37,9 @@ typedef struct qdqi_chain {
     qdqi_link links[QDQI_CHAIN_MAX];
     uint32_t q_op; /* the closing Quantize, or QDQI_NONE */
     qdqi_qparams q;
-    uint32_t last_value; /* of root or of the last link */
-    uint32_t out_value;  /* of q_op, or last_value */
+    bool
+        truncated; /* ops follow the links that no primitive takes (and q_op, if any, is one of them): done one by one */
+    uint32_t out_value; /* of the partition */
 } qdqi_chain;
 
 /* Errors: UNSUPPORTED when the ops are no such chain. */
@@ -81,6 +82,8 @@ qdq_status qdqi_posts_channel(qdqi_lower *lw, qdqi_posts *posts, qdqi_dnnl_alg a
 qdq_status qdqi_lower_move(qdqi_lower *lw, const qdqi_op *op, const uint32_t *in, const uint32_t *out, qdq_error *err);
 
 /* The value that links[n_done - 1] makes (the root's when n_done is 0). */
+/* qdqi_chain_result: the value of root, all links and the Quantize: what the primitive writes when everything fits. */
+uint32_t qdqi_chain_result(const qdqi_lower *lw, const qdqi_chain *chain);
 uint32_t qdqi_chain_value_after(const qdqi_lower *lw, const qdqi_chain *chain, uint32_t n_done);
 
 #ifdef __cplusplus

@@ -259,6 +259,7 @@ qdq_status qdqi_recipe_binary(qdqi_lower *lw, const qdqi_part *part, qdq_error *
     builder *b = qdqi_arena_alloc(&lw->arena, 1, sizeof *b);
     if (chain == NULL || b == NULL) return QDQI_NO_MEMORY(err);
     QDQI_TRY(qdqi_chain_build(lw, part, chain, err));
+    if (chain->truncated) return qdqi_refuse(err, "binary", "op_not_of_this_kind");
     const qdqi_op *root = &lw->graph->ops[part->root];
     const qdqi_qparams *q = &chain->q;
     b->dst = qdqi_lower_val(lw, chain->out_value)->desc;

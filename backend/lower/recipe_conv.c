@@ -198,7 +198,8 @@ qdq_status qdqi_recipe_conv(qdqi_lower *lw, const qdqi_part *part, qdq_error *er
     qdqi_md_permuted(&src, c->perm, &c->src_md);
     weights_md(c, &qdqi_lower_val(lw, c->w)->desc, transposed, &c->weights);
     if (c->flip) c->weights.dtype = QDQ_DTYPE_S8;
-    qdq_tensor_desc layout = qdqi_lower_val(lw, c->chain.out_value)->desc;
+    const uint32_t result = qdqi_chain_result(lw, &c->chain);
+    qdq_tensor_desc layout = qdqi_lower_val(lw, result)->desc;
     qdqi_set_channels_last_by(&layout, c->perm);
     qdqi_md_permuted(&layout, c->perm, &c->dst);
 
@@ -212,13 +213,13 @@ qdq_status qdqi_recipe_conv(qdqi_lower *lw, const qdqi_part *part, qdq_error *er
         QDQI_TRY(qdqi_requant_posts(lw, &posts, &c->chain, &c->requant, c->perm[1], err));
     else
         QDQI_TRY(qdqi_posts_links(lw, &posts, &c->chain, &n_done, err));
-    bool all = n_done == c->chain.n_links;
+    bool all = n_done == c->chain.n_links && !c->chain.truncated;
     if (all && !c->requant.on && c->chain.q_op != QDQI_NONE) {
         const qdq_status st = qdqi_posts_quantize(lw, &posts, &c->chain.q, true, err);
         if (st != QDQ_OK && st != QDQ_E_UNSUPPORTED) return st;
         all = st == QDQ_OK;
     }
-    const uint32_t out = all ? c->chain.out_value : qdqi_chain_value_after(lw, &c->chain, n_done);
+    const uint32_t out = all ? result : qdqi_chain_value_after(lw, &c->chain, n_done);
     c->dst.dtype = qdqi_lower_val(lw, out)->desc.dtype;
     if (!all && c->chain.q_op == part->root) return qdqi_refuse(err, "conv", "quantize_of_a_qlinear_op");
 

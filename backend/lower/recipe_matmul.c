@@ -232,7 +232,8 @@ qdq_status qdqi_recipe_matmul(qdqi_lower *lw, const qdqi_part *part, qdq_error *
 
     /* the value that the primitive writes: all of the chain if it fits */
     qdq_tensor_desc layout;
-    qdqi_lower_out_layout(lw, m->chain.out_value, &layout);
+    const uint32_t result = qdqi_chain_result(lw, &m->chain);
+    qdqi_lower_out_layout(lw, result, &layout);
     qdqi_md_of(ad, &m->src);
     qdqi_md_of(wd, &m->weights);
     if (ad->ndims == 1) vector_to_matrix(&m->src, true);
@@ -274,14 +275,14 @@ qdq_status qdqi_recipe_matmul(qdqi_lower *lw, const qdqi_part *part, qdq_error *
         QDQI_TRY(qdqi_requant_posts(lw, &posts, &m->chain, &m->requant, layout.ndims - 1, err));
     else
         QDQI_TRY(qdqi_posts_links(lw, &posts, &m->chain, &n_done, err));
-    bool all = n_done == m->chain.n_links;
+    bool all = n_done == m->chain.n_links && !m->chain.truncated;
     if (all && !m->requant.on && m->chain.q_op != QDQI_NONE) {
         const qdq_status st = qdqi_posts_quantize(lw, &posts, &m->chain.q, true, err);
         if (st != QDQ_OK && st != QDQ_E_UNSUPPORTED) return st;
         all = st == QDQ_OK;
     }
-    const uint32_t out = all ? m->chain.out_value : qdqi_chain_value_after(lw, &m->chain, n_done);
-    if (out != m->chain.out_value) {
+    const uint32_t out = all ? result : qdqi_chain_value_after(lw, &m->chain, n_done);
+    if (out != result) {
         qdq_tensor_desc own;
         qdqi_lower_out_layout(lw, out, &own);
         if (!qdqi_same_strides(&own, &layout)) return qdqi_refuse(err, "matmul", "layout_of_partial_result");

@@ -143,7 +143,7 @@ qdq_status qdqi_recipe_norm(qdqi_lower *lw, const qdqi_part *part, qdq_error *er
     uint32_t n_done = 0;
     qdqi_posts posts = {.attr = &m->attr, .args = &m->args, .full = &m->layout, .dst = &m->layout};
     if (!reduce && !bn) QDQI_TRY(qdqi_posts_links(lw, &posts, &m->chain, &n_done, err));
-    bool all = !reduce && !bn && n_done == m->chain.n_links;
+    bool all = !reduce && !bn && n_done == m->chain.n_links && !m->chain.truncated;
     if (all && m->chain.q_op != QDQI_NONE) {
         const qdq_status st = qdqi_posts_quantize(lw, &posts, &m->chain.q, false, err);
         if (st != QDQ_OK && st != QDQ_E_UNSUPPORTED) return st;

@@ -150,7 +150,7 @@ qdq_status qdqi_recipe_pool(qdqi_lower *lw, const qdqi_part *part, qdq_error *er
     for (int32_t i = 0; i < p->sp.n; i++)
         p->perm[2 + i] = p->sp.nxc ? 1 + i : 2 + i;
 
-    const qdq_tensor_desc *out_desc = &qdqi_lower_val(lw, p->chain.out_value)->desc;
+    const qdq_tensor_desc *out_desc = &qdqi_lower_val(lw, qdqi_chain_result(lw, &p->chain))->desc;
     bool pads = false, extra = false, empty_window = false, ceil_counted = false;
     p->params.n_spatial = p->sp.n;
     for (int32_t i = 0; i < p->sp.n; i++) {

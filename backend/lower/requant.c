@@ -22,7 +22,7 @@ static bool is_residual(qdqi_lower *lw, const qdqi_chain *chain, const qdqi_link
 /* The links that the formula covers: [relu] [residual [relu]]; a relu before a residual is in other units, so it comes first or last. */
 static const char *why_not(qdqi_lower *lw, const qdqi_chain *chain, int32_t *residual) {
     *residual = -1;
-    if (chain->q_op == QDQI_NONE) return "not_quantized_after";
+    if (chain->q_op == QDQI_NONE || chain->truncated) return "not_quantized_after";
     if (!qdqi_qparams_is_const_tensor(&chain->q) || !qdqi_qparams_positive(&chain->q))
         return "dst_not_per_tensor_constant";
     if (chain->q.stored != QDQ_DTYPE_U8 && chain->q.stored != QDQ_DTYPE_S8) return "dst_dtype";
