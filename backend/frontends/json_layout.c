@@ -28,19 +28,3 @@ void qdqi_json_physical_order(const qdq_tensor_desc *desc, int32_t ndims, int32_
         order[k] = d;
     }
 }
-
-bool qdqi_json_overlaps(const qdq_tensor_desc *desc) {
-    if (desc->layout != QDQ_LAYOUT_STRIDED || desc->ndims < 0) return false;
-    int32_t order[QDQ_MAX_NDIMS];
-    qdqi_json_physical_order(desc, desc->ndims, order);
-    int64_t reach = 0; /* largest offset within the dims seen so far, innermost first */
-    for (int32_t i = desc->ndims - 1; i >= 0; i--) {
-        const int64_t dim = desc->dims[order[i]], stride = desc->strides[order[i]];
-        if (dim <= 0) return false; /* empty, or not known */
-        if (dim == 1) continue;
-        if (stride <= reach) return true;
-        int64_t extent;
-        if (!qdqi_mul_i64(dim - 1, stride, &extent) || !qdqi_add_i64(reach, extent, &reach)) return false;
-    }
-    return false;
-}

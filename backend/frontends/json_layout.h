@@ -8,7 +8,4 @@
 qdq_status qdqi_json_lay_out(qdq_tensor_desc *desc, const int32_t *order, qdq_error *err);
 /* Order of `ndims` dims as the strides of `desc` put them, outermost first; row-major when they say nothing. */
 void qdqi_json_physical_order(const qdq_tensor_desc *desc, int32_t ndims, int32_t *order);
-/* Dims known and strided, and two elements may share a place: strides that no result can be written to. */
-bool qdqi_json_overlaps(const qdq_tensor_desc *desc);
-
 #endif

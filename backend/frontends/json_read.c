@@ -283,12 +283,6 @@ static qdq_status read_tensors(reader *r, at a, const char *field, qdq_tensor_de
         const qdqi_json_step step = {a.step, i};
         QDQI_TRY(read_tensor(r, (at){json_array_get(a.value, i), &step}, &list[i]));
     }
-    /* Dumps exist whose results alias themselves (stale strides). No library could write such a tensor: it gets a layout of ours. */
-    for (size_t i = 0; i < n && strcmp(field, "outputs") == 0; i++)
-        if (list[i].layout == QDQ_LAYOUT_STRIDED && list[i].ndims > 0 &&
-            qdqi_strides_overlap(list[i].ndims, list[i].dims, list[i].strides))
-            QDQI_TRY(qdq_tensor_desc_init(list[i].id, list[i].dtype, list[i].ndims, list[i].dims, QDQ_LAYOUT_STRIDED,
-                                          list[i].property, &list[i], r->err));
     *out = list;
     *n_out = n;
     return QDQ_OK;
@@ -298,7 +292,8 @@ static qdq_status read_tensors(reader *r, at a, const char *field, qdq_tensor_de
  * the strides; so do we where the ones given cannot hold a result. */
 static qdq_status mend_strides(reader *r, qdqi_json_op *op) {
     for (size_t i = 0; i < op->n_out; i++) {
-        if (!qdqi_json_overlaps(&op->out[i])) continue;
+        const qdq_tensor_desc *d = &op->out[i];
+        if (d->layout != QDQ_LAYOUT_STRIDED || !qdqi_strides_overlap(d->ndims, d->dims, d->strides)) continue;
         int32_t order[QDQ_MAX_NDIMS];
         qdqi_json_physical_order(&op->out[i], op->out[i].ndims, order);
         QDQI_TRY(qdqi_json_lay_out(&op->out[i], order, r->err));
