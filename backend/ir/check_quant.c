@@ -184,10 +184,15 @@ qdq_status qdqi_check_dynamic_quant(const qdqi_infer_ctx *ctx) {
         QDQI_TRY(check_per_group(ctx));
     }
     QDQI_TRY(check_scale_values(ctx, 1));
+    const bool quantizes = ctx->op->kind == QDQI_OP_DYNAMICQUANTIZE;
+    const qdq_dtype stored = quantizes ? ctx->out[0]->dtype : ctx->in[0]->dtype;
+    if (is_f8(stored) && ctx->n_in > 2 && ctx->in[2] != NULL)
+        return QDQI_RULE_FAIL(ctx, QDQ_E_BAD_ZERO_POINT, "input 2 (zero point): found one, but %s has no zero point",
+                              qdq_dtype_name(stored));
     /* what Quantize adds must be representable; what Dequantize subtracts may be anything */
-    const qdq_dtype dst = ctx->out[0]->dtype;
-    if (ctx->op->kind != QDQI_OP_DYNAMICQUANTIZE || dst == QDQ_DTYPE_UNDEF) return QDQ_OK;
-    return check_zp_values(ctx, 2, (double)qdqi_dtype_min(dst), (double)qdqi_dtype_max(dst), qdq_dtype_name(dst));
+    if (!quantizes || stored == QDQ_DTYPE_UNDEF || is_f8(stored)) return QDQ_OK;
+    return check_zp_values(ctx, 2, (double)qdqi_dtype_min(stored), (double)qdqi_dtype_max(stored),
+                           qdq_dtype_name(stored));
 }
 
 /* ---- QuantizeLinear, DequantizeLinear ---- */

@@ -19,7 +19,8 @@ typedef struct quant_impl {
     qk_quant kernel;
     bool quantize;
     bool has_zp;
-    size_t n;
+    bool check_scales; /* they come at run time: what a constant was checked for at build is checked then */
+    size_t n, n_scales;
 } quant_impl;
 
 typedef struct quant_job {
@@ -41,10 +42,19 @@ static void quant_chunk(int i, void *arg) {
         qk_dequantize(&q->kernel, job->bufs[2], q->has_zp ? job->bufs[3] : NULL, job->bufs[0], job->bufs[1], first, n);
 }
 
+static qdq_status check_scales(const quant_impl *q, const float *scales, qdq_error *err) {
+    for (size_t i = 0; i < q->n_scales; i++)
+        if (!isfinite(scales[i]) || scales[i] == 0.0f)
+            return qdqi_fail(err, QDQ_E_BAD_SCALE, "quantize: scale %zu: found %g, expected a finite non-zero number",
+                             i, (double)scales[i]);
+    return QDQ_OK;
+}
+
 static qdq_status quant_run(const void *impl, void *state, void *const *bufs, const qdq_engine *engine,
                             qdq_error *err) {
-    (void)state, (void)err;
+    (void)state;
     const quant_impl *q = impl;
+    if (q->check_scales) QDQI_TRY(check_scales(q, bufs[2], err));
     const size_t threads = (size_t)qdqi_threads_for(engine, (int64_t)q->n, GRAIN_ELEMS);
     const size_t per = (q->n + threads - 1) / threads;
     quant_job job = {q, bufs, (per + QK_QUANT_SPLIT - 1) / QK_QUANT_SPLIT * QK_QUANT_SPLIT};
@@ -91,6 +101,8 @@ static bool quant_map(const qdqi_qparams *q, const qdq_tensor_desc *desc, qk_qua
 /* ONNX's f16 forms round the quotient in f16: the reference does that. */
 static bool rounds_in_half(qdqi_lower *lw, const qdqi_op *op, const qdqi_qparams *q) {
     if (op->kind != QDQI_OP_QUANTIZELINEAR) return false;
+    const qdqi_attr *precision = qdqi_op_attr_or_null(op, QDQI_A_PRECISION);
+    if (precision != NULL && strcmp(precision->v.str, "f32") != 0) return true;
     return q->real != QDQ_DTYPE_F32 || qdqi_lower_val(lw, op->in[1])->desc.dtype != QDQ_DTYPE_F32;
 }
 
@@ -98,6 +110,8 @@ qdq_status qdqi_lower_quant(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) {
     qdqi_qparams q;
     QDQI_TRY(qdqi_qparams_of(lw, op, &q, err));
     if (rounds_in_half(lw, op, &q)) return qdqi_refuse(err, op->schema->name, "half_precision_quotient");
+    if (op->kind == QDQI_OP_DEQUANTIZELINEAR && q.stored == QDQ_DTYPE_S32 && q.zp_value != QDQI_NONE)
+        return qdqi_refuse(err, op->schema->name, "runtime_zp_of_s32_must_be_checked");
     qdq_tensor_desc src = qdqi_lower_val(lw, op->in[0])->desc;
     if (!qdqi_is_packed(&src)) qdqi_set_dense(&src);
     if (q.gran == QDQI_GRAN_GROUP || qdq_dtype_bits(q.stored) < 8) qdqi_set_dense(&src);
@@ -106,6 +120,8 @@ qdq_status qdqi_lower_quant(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) {
     memcpy(dst.strides, src.strides, sizeof dst.strides);
     quant_impl impl = {
         .quantize = (op->schema->flags & QDQI_F_QUANTIZE) != 0, .has_zp = q.has_zp, .n = (size_t)qdqi_n_elems(&src)};
+    impl.check_scales = impl.quantize && q.scales == NULL;
+    impl.n_scales = (size_t)q.n;
     impl.kernel.real = q.real;
     impl.kernel.stored = q.stored;
     impl.kernel.order = q.add_zp_after_rounding ? QK_ROUND_THEN_ADD : QK_ADD_THEN_ROUND;

@@ -44,6 +44,17 @@ static qdq_status find_map(qdqi_ref_ctx *c, linear_params *p) {
     return QDQ_OK;
 }
 
+/* The zero point of s32 and of the f8 types is 0. */
+static qdq_status expect_zero_zps(qdqi_ref_ctx *c, const linear_params *p) {
+    if (p->zps == NULL) return QDQ_OK;
+    const qdq_tensor_desc *desc = c->in[2].desc;
+    for (int64_t i = 0; i < qdqi_n_elems(desc); i++)
+        if (p->zps[i] != 0)
+            return qdqi_ref_fail(c, QDQ_E_BAD_ZERO_POINT, "zero point %lld: found %lld, expected 0 (%s)", (long long)i,
+                                 (long long)p->zps[i], qdq_dtype_name(desc->dtype));
+    return QDQ_OK;
+}
+
 /* Round to a narrow float type and back. */
 static float rounded(float v, qdq_dtype type) {
     if (type == QDQ_DTYPE_F16) return qdqi_f32_of_f16(qdqi_f16_of_f32(v));
@@ -108,7 +119,9 @@ qdq_status qdqi_ref_quantizelinear(qdqi_ref_ctx *c) {
     const int64_t n = qdqi_n_elems(c->in[1].desc);
     for (int64_t i = 0; i < n; i++)
         if (!isfinite(p.scales[i]) || p.scales[i] == 0.0f)
-            return qdqi_ref_fail(c, QDQ_E_BAD_SCALE, "scale %lld is %g", (long long)i, (double)p.scales[i]);
+            return qdqi_ref_fail(c, QDQ_E_BAD_SCALE, "scale %lld: found %g, expected a finite non-zero number",
+                                 (long long)i, (double)p.scales[i]);
+    if (qdqi_dtype_is_float(dtype)) QDQI_TRY(expect_zero_zps(c, &p));
     qdqi_ref_qmap_walk(&p.map, q_run, &job);
     return QDQ_OK;
 }
@@ -144,13 +157,7 @@ qdq_status qdqi_ref_dequantizelinear(qdqi_ref_ctx *c) {
     job.y = qdqi_ref_out_f32(c, 0);
     QDQI_REF_READY(c);
     QDQI_TRY(find_map(c, &p));
-    if (dtype == QDQ_DTYPE_S32 && p.zps != NULL) {
-        const int64_t n = qdqi_n_elems(c->in[2].desc);
-        for (int64_t i = 0; i < n; i++)
-            if (p.zps[i] != 0)
-                return qdqi_ref_fail(c, QDQ_E_BAD_ZERO_POINT, "zero point of an s32 tensor is %lld, expected 0",
-                                     (long long)p.zps[i]);
-    }
+    if (dtype == QDQ_DTYPE_S32 || qdqi_dtype_is_float(dtype)) QDQI_TRY(expect_zero_zps(c, &p));
     qdqi_ref_qmap_walk(&p.map, dq_run, &job);
     return QDQ_OK;
 }

@@ -108,7 +108,8 @@ static qdq_status quantize(qdqi_ref_ctx *c, quant_params *p) {
     QDQI_TRY(find_map(c, p));
     for (int64_t i = 0; i < p->n_scales; i++)
         if (!isfinite(p->scales[i]) || p->scales[i] == 0.0f)
-            return qdqi_ref_fail(c, QDQ_E_BAD_SCALE, "scale %lld is %g", (long long)i, (double)p->scales[i]);
+            return qdqi_ref_fail(c, QDQ_E_BAD_SCALE, "scale %lld: found %g, expected a finite non-zero number",
+                                 (long long)i, (double)p->scales[i]);
     qdqi_ref_qmap_walk(&p->map, quant_run, &job);
     return QDQ_OK;
 }

@@ -16,7 +16,7 @@ typedef struct tf_type {
     int64_t lo, hi;
     bool is_signed;
     float lo_f, hi_f; /* as f32 */
-    float steps;      /* hi - lo, which is also 2^bits - 1 */
+    double steps;     /* hi - lo, which is also 2^bits - 1; the kernels divide by or into it as a double */
     float half;       /* (hi - lo + 1) / 2 of a signed type, else 0 */
     float min_q;      /* lowest quantized value in use: lo, or one above in a narrow range */
 } tf_type;
@@ -26,7 +26,7 @@ static tf_type type_of(qdq_dtype dtype, bool narrow) {
     t.is_signed = t.lo < 0;
     t.lo_f = (float)t.lo;
     t.hi_f = (float)t.hi;
-    t.steps = t.hi_f - t.lo_f;
+    t.steps = (double)(t.hi - t.lo);
     t.half = t.is_signed ? (float)((t.hi - t.lo + 1) / 2) : 0.0f;
     t.min_q = (float)(t.lo + (narrow ? 1 : 0));
     return t;
@@ -35,6 +35,11 @@ static tf_type type_of(qdq_dtype dtype, bool narrow) {
 static tf_mode mode_of(const qdqi_op *op) {
     if (qdqi_op_str_is(op, QDQI_A_MODE, "MIN_FIRST")) return MIN_FIRST;
     return qdqi_op_str_is(op, QDQI_A_MODE, "SCALED") ? SCALED : MIN_COMBINED;
+}
+
+static qdq_status fail_range(qdqi_ref_ctx *c, int64_t i, float min, float max, const char *expected) {
+    return qdqi_ref_fail(c, QDQ_E_BAD_SCALE, "range %lld: found %g to %g, expected %s", (long long)i, (double)min,
+                         (double)max, expected);
 }
 
 /* Slices of the axis (axis -1: one), and that both ranges have as many values, finite and in order. */
@@ -59,8 +64,7 @@ static qdq_status find_slices(qdqi_ref_ctx *c, const float *mins, const float *m
                                  (long long)qdqi_n_elems(c->in[port].desc), (long long)n);
     for (int64_t i = 0; i < n; i++)
         if (!isfinite(mins[i]) || !isfinite(maxs[i]) || maxs[i] < mins[i])
-            return qdqi_ref_fail(c, QDQ_E_BAD_SCALE, "range %lld is %g…%g", (long long)i, (double)mins[i],
-                                 (double)maxs[i]);
+            return fail_range(c, i, mins[i], maxs[i], "finite values, max not below min");
     *n_out = n;
     return QDQ_OK;
 }
@@ -87,7 +91,7 @@ static float clampf(float v, float lo, float hi) {
 }
 
 static void q_min_combined(const q_job *job, int64_t at, int64_t n, float mn, float mx) {
-    const float sf = job->t.steps / (mx - mn);
+    const float sf = (float)(job->t.steps / (double)(mx - mn));
     for (int64_t i = at; i < at + n; i++) {
         const float v = clampf(isnan(job->x[i]) ? 0.0f : job->x[i], mn, mx);
         const float scaled = (v - mn) * sf;
@@ -96,7 +100,7 @@ static void q_min_combined(const q_job *job, int64_t at, int64_t n, float mn, fl
 }
 
 static void q_min_first(const q_job *job, int64_t at, int64_t n, float mn, float mx) {
-    const float rs = job->t.steps / (mx - mn);
+    const float rs = (float)(job->t.steps / (double)(mx - mn));
     const float base = roundf(mn * rs) - job->t.lo_f;
     /* the largest f32 below 2^31: what the kernel clamps s32 to */
     const float top = job->dtype == QDQ_DTYPE_S32 ? 2147483520.0f : job->t.hi_f;
@@ -169,10 +173,11 @@ qdq_status qdqi_ref_quantizev2(qdqi_ref_ctx *c) {
     QDQI_TRY(find_slices(c, job.mins, job.maxs, &map, &n));
     for (int64_t q = 0; q < n; q++) {
         adjust(&job, q);
-        /* a width of 0 (both ranges 0 and nothing ensured) or past the type has no factor */
-        if (!(job.out_max[q] > job.out_min[q]) || !isfinite(job.out_max[q] - job.out_min[q]))
-            return qdqi_ref_fail(c, QDQ_E_BAD_SCALE, "range %lld is %g…%g", (long long)q, (double)job.out_min[q],
-                                 (double)job.out_max[q]);
+        /* a width of 0 (both ranges 0 and nothing ensured), past the type, or so small that the factor is past it */
+        const float width = job.out_max[q] - job.out_min[q];
+        const bool bad = job.mode == SCALED ? !isfinite(job.out_min[q]) || !isfinite(job.out_max[q])
+                                            : !isfinite(width) || !isfinite((float)(job.t.steps / (double)width));
+        if (bad || !(width > 0.0f)) return fail_range(c, q, job.mins[q], job.maxs[q], "a range with a finite step");
     }
     qdqi_ref_qmap_walk(&map, q_run, &job);
     return QDQ_OK;
@@ -193,16 +198,17 @@ static void dq_run(void *arg, int64_t at, int64_t n, int64_t q) {
     const tf_type *t = &job->t;
     const float mn = job->mins[q], mx = job->maxs[q];
     if (job->mode == MIN_COMBINED) {
-        const float sf = (mx - mn) / t->steps;
+        const float sf = (mx - mn) / (t->hi_f - t->lo_f);
         for (int64_t i = at; i < at + n; i++)
             job->y[i] = ((float)job->x[i] + t->half) * sf + mn;
     } else if (job->mode == MIN_FIRST) {
-        const float rs = (mx - mn) / t->steps;
+        const float rs = (float)((double)(mx - mn) / t->steps);
         const float lowest = (mx == mn ? mn : roundf(mn / rs) * rs) - t->lo_f * rs;
         for (int64_t i = at; i < at + n; i++)
             job->y[i] = lowest + (float)job->x[i] * rs;
     } else {
-        const float s = t->is_signed ? fmaxf(mn / t->min_q, mx / t->hi_f) : mx / t->hi_f;
+        const float of_min = mn / t->min_q, of_max = mx / t->hi_f;
+        const float s = !t->is_signed || of_min < of_max ? of_max : of_min; /* of -0 and 0 the former, unlike fmaxf */
         for (int64_t i = at; i < at + n; i++)
             job->y[i] = (float)job->x[i] * s;
     }
