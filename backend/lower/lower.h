@@ -84,6 +84,9 @@ qdq_status qdqi_lower_convert(qdqi_lower *lw, qdqi_buf src, const qdq_tensor_des
 qdq_status qdqi_lower_flip_sign(qdqi_lower *lw, qdqi_buf src, qdqi_buf dst, size_t n, qdq_error *err);
 /* Run `op` on the reference provider as a step. */
 qdq_status qdqi_lower_reference(qdqi_lower *lw, uint32_t op, qdq_error *err);
+/* The same on the values `in`/`out` in place of the op's own: for ops that only move data, on integers. */
+qdq_status qdqi_lower_reference_on(qdqi_lower *lw, const qdqi_op *op, const uint32_t *in, const uint32_t *out,
+                                   qdq_error *err);
 
 /* Plain conversion of strided tensors, at compile time. */
 void qdqi_convert_elems(const qdq_tensor_desc *src_desc, const void *src, const qdq_tensor_desc *dst_desc, void *dst);

@@ -172,6 +172,12 @@ qdq_status qdqi_lower_move(qdqi_lower *lw, const qdqi_op *op, const uint32_t *in
     case QDQI_OP_SPLIT: return split(lw, op, in[0], out, err);
     case QDQI_OP_SLICE: return slice(lw, op, in[0], out[0], err);
     case QDQI_OP_EXPAND: return expand(lw, in[0], out[0], err);
-    default: return qdqi_refuse(err, op->schema->name, "no_copy_form");
+    case QDQI_OP_PAD: /* what it pads with is a value of the float type */
+        if (in != op->in) return qdqi_refuse(err, "pad", "pad_value");
+        return qdqi_refuse(err, op->schema->name, "no_copy_form");
+    default: break;
     }
+    /* Gather and others: integers move by the reference as well as floats do, and are a quarter of the bytes */
+    if (in == op->in || (op->schema->flags & QDQI_F_MOVE) == 0) return qdqi_refuse(err, op->schema->name, "no_copy_form");
+    return qdqi_lower_reference_on(lw, op, in, out, err);
 }

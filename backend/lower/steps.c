@@ -240,6 +240,11 @@ static const qdqi_step_ops ref_ops = {.provider = "reference",
 
 qdq_status qdqi_lower_reference(qdqi_lower *lw, uint32_t op_index, qdq_error *err) {
     const qdqi_op *op = &lw->graph->ops[op_index];
+    return qdqi_lower_reference_on(lw, op, op->in, op->out, err);
+}
+
+qdq_status qdqi_lower_reference_on(qdqi_lower *lw, const qdqi_op *op, const uint32_t *in, const uint32_t *out,
+                                   qdq_error *err) {
     const uint32_t n = op->n_in + op->n_out;
     ref_impl *impl = qdqi_calloc(1, sizeof *impl);
     qdqi_buf *bufs = qdqi_arena_alloc(&lw->arena, n + 1, sizeof *bufs);
@@ -256,13 +261,13 @@ qdq_status qdqi_lower_reference(qdqi_lower *lw, uint32_t op_index, qdq_error *er
     qdq_status st = impl->tensors == NULL || impl->descs == NULL ? QDQI_NO_MEMORY(err) : QDQ_OK;
     for (uint32_t i = 0; i < op->n_in && st == QDQ_OK; i++) {
         bufs[i] = QDQI_NO_BUF;
-        if (op->in[i] == QDQI_NONE) continue;
-        st = qdqi_lower_read(lw, op->in[i], &bufs[i], err);
-        impl->descs[i] = qdqi_lower_val(lw, op->in[i])->desc;
+        if (in[i] == QDQI_NONE) continue;
+        st = qdqi_lower_read(lw, in[i], &bufs[i], err);
+        impl->descs[i] = qdqi_lower_val(lw, in[i])->desc;
         impl->tensors[i].desc = descs[i] = &impl->descs[i];
     }
     for (uint32_t i = op->n_in; i < n && st == QDQ_OK; i++) {
-        const uint32_t value = op->out[i - op->n_in];
+        const uint32_t value = out[i - op->n_in];
         qdq_tensor_desc layout;
         qdqi_lower_out_layout(lw, value, &layout);
         st = qdqi_lower_write(lw, value, &layout, &bufs[i], err);
@@ -279,6 +284,6 @@ qdq_status qdqi_lower_reference(qdqi_lower *lw, uint32_t op_index, qdq_error *er
     if (snprintf(note, sizeof note, "reference %s", op->schema->name) < 0) note[0] = '\0';
     QDQI_TRY(qdqi_plan_step(lw->plan, &ref_ops, impl, bufs, n + 1, lw->part, note, err));
     for (uint32_t i = 0; i < op->n_out; i++)
-        QDQI_TRY(qdqi_lower_written(lw, op->out[i], err));
+        QDQI_TRY(qdqi_lower_written(lw, out[i], err));
     return QDQ_OK;
 }
