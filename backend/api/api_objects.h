@@ -45,8 +45,8 @@ void qdqi_program_free(qdqi_program *program);
 /* "onednn conv … + native copy": the notes of the steps of one part (or all: UINT32_MAX). */
 void qdqi_program_notes(const qdqi_program *program, uint32_t part, qdqi_text *text);
 
-/* Input and output arrays on the stack up to this many ports. */
-enum { QDQI_STACK_PORTS = 64 };
+/* Input and output arrays on the stack up to this many ports; an execute of a wider partition allocates one. */
+enum { QDQI_STACK_PORTS = 1024 };
 
 #ifdef __cplusplus
 }

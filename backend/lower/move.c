@@ -178,6 +178,7 @@ qdq_status qdqi_lower_move(qdqi_lower *lw, const qdqi_op *op, const uint32_t *in
     default: break;
     }
     /* Gather and others: integers move by the reference as well as floats do, and are a quarter of the bytes */
-    if (in == op->in || (op->schema->flags & QDQI_F_MOVE) == 0) return qdqi_refuse(err, op->schema->name, "no_copy_form");
+    if (in == op->in || (op->schema->flags & QDQI_F_MOVE) == 0)
+        return qdqi_refuse(err, op->schema->name, "no_copy_form");
     return qdqi_lower_reference_on(lw, op, in, out, err);
 }

@@ -7,6 +7,7 @@
 #include "kernels/binary/binary.h"
 #include "lower/single.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -186,6 +187,93 @@ static qdq_status add_link(qdqi_lower *lw, builder *b, const qdqi_link *link, qd
     return QDQ_OK;
 }
 
+/* ---- BatchNormInference: one multiplication and one addition per channel -------------------------------------------- */
+
+typedef struct fold_impl {
+    int64_t n;
+    float epsilon;
+    qdq_dtype dtypes[4];
+} fold_impl;
+
+/* scale = gamma / sqrt(variance + epsilon), shift = beta - mean * scale, in f64 */
+static void fold_vectors(const fold_impl *f, const void *const in[4], float *scale, float *shift) {
+    for (int64_t i = 0; i < f->n; i++) {
+        double v[4];
+        for (int k = 0; k < 4; k++)
+            v[k] = qdqi_load_f64(in[k], f->dtypes[k], i);
+        const double s = v[0] / sqrt(v[3] + (double)f->epsilon);
+        scale[i] = (float)s;
+        shift[i] = (float)(v[1] - v[2] * s);
+    }
+}
+
+/* bufs: gamma, beta, mean, variance, scale, shift */
+static qdq_status fold_run(const void *impl, void *state, void *const *bufs, const qdq_engine *engine, qdq_error *err) {
+    (void)state, (void)engine, (void)err;
+    const void *const in[4] = {bufs[0], bufs[1], bufs[2], bufs[3]};
+    fold_vectors(impl, in, bufs[4], bufs[5]);
+    return QDQ_OK;
+}
+
+static const qdqi_step_ops fold_ops = {.provider = "native", .run = fold_run, .impl_destroy = qdqi_free};
+
+static qdq_status add_channel_vector(builder *b, qk_binary_op op, qdqi_buf buf, int32_t channel, qdq_error *err) {
+    if (b->impl.n_operands == MAX_OPERANDS) return qdqi_refuse(err, "binary", "too_many_operands");
+    const uint32_t k = b->impl.n_operands++;
+    b->impl.chain.steps[b->impl.chain.n_steps++] = (qk_binary_step){op, {.dtype = QDQ_DTYPE_F32, .step = 1}};
+    b->descs[k] = (qdq_tensor_desc){.dtype = QDQ_DTYPE_F32, .ndims = b->dst.ndims, .layout = QDQ_LAYOUT_STRIDED};
+    for (int32_t d = 0; d < b->dst.ndims; d++)
+        b->descs[k].dims[d] = d == channel ? b->dst.dims[d] : 1;
+    qdqi_set_dense(&b->descs[k]);
+    b->impl.elem_bytes[k] = 4;
+    b->bufs[k] = buf;
+    return QDQ_OK;
+}
+
+static qdq_status add_batchnorm(qdqi_lower *lw, builder *b, const qdqi_chain *chain, const qdqi_op *op,
+                                qdq_error *err) {
+    fold_impl f = {.epsilon = qdqi_op_f32(op, QDQI_A_EPSILON)};
+    const int32_t channel = qdqi_op_str_is(op, QDQI_A_DATA_FORMAT, "NXC") ? b->dst.ndims - 1 : 1;
+    const void *data[4];
+    bool constant = true;
+    if (b->dst.ndims < 2) return qdqi_refuse(err, "binary", "rank");
+    f.n = b->dst.dims[channel];
+    for (uint32_t i = 0; i < 4; i++) {
+        QDQI_TRY(qdqi_operand_as_float(lw, &chain->operands[i + 1], err));
+        const qdqi_lval *lv = qdqi_lower_val(lw, chain->operands[i + 1].value);
+        f.dtypes[i] = lv->desc.dtype;
+        data[i] = lv->data;
+        constant = constant && lv->data != NULL && qdqi_is_dense(&lv->desc);
+    }
+    qdqi_buf bufs[6];
+    size_t bytes;
+    if (f.n < 0 || __builtin_mul_overflow((size_t)f.n, sizeof(float), &bytes))
+        return qdqi_fail(err, QDQ_E_OVERFLOW, "channels overflow");
+    if (constant) {
+        float *vectors = qdqi_arena_alloc(&lw->arena, (size_t)f.n, 2 * sizeof *vectors);
+        if (vectors == NULL) return QDQI_NO_MEMORY(err);
+        fold_vectors(&f, data, vectors, vectors + f.n);
+        QDQI_TRY(qdqi_lower_const(lw, vectors, bytes, &bufs[4], err));
+        QDQI_TRY(qdqi_lower_const(lw, vectors + f.n, bytes, &bufs[5], err));
+    } else {
+        for (uint32_t i = 0; i < 4; i++) {
+            qdq_tensor_desc dense = qdqi_lower_val(lw, chain->operands[i + 1].value)->desc;
+            qdqi_set_dense(&dense);
+            QDQI_TRY(qdqi_lower_read_as(lw, chain->operands[i + 1].value, &dense, &bufs[i], err));
+        }
+        QDQI_TRY(qdqi_plan_temp(lw->plan, bytes, &bufs[4], err));
+        QDQI_TRY(qdqi_plan_temp(lw->plan, bytes, &bufs[5], err));
+        fold_impl *kept = qdqi_malloc(sizeof *kept);
+        if (kept == NULL) return QDQI_NO_MEMORY(err);
+        *kept = f;
+        QDQI_TRY(qdqi_plan_step(lw->plan, &fold_ops, kept, bufs, 6, lw->part, "native batchnorm vectors", err));
+    }
+    QDQI_TRY(add_channel_vector(b, QK_BINARY_MUL, bufs[4], channel, err));
+    return add_channel_vector(b, QK_BINARY_ADD, bufs[5], channel, err);
+}
+
+/* ---- the walk ---------------------------------------------------------------------------------------------------- */
+
 /* dst dims in memory order, outermost first */
 static void order_by_stride(const qdq_tensor_desc *dst, int32_t *order, int32_t *n_out) {
     int32_t n = 0;
@@ -274,10 +362,13 @@ qdq_status qdqi_recipe_binary(qdqi_lower *lw, const qdqi_part *part, qdq_error *
     choose_layout(lw, chain, &b->dst);
     /* the first operand must carry the chain's whole shape only in the end: the kernel broadcasts all alike */
     const bool unary = (root->schema->flags & QDQI_F_UNARY) != 0;
-    if (!unary && (root->schema->flags & QDQI_F_BINARY) == 0) return qdqi_refuse(err, "binary", "root");
+    const bool norm = root->kind == QDQI_OP_BATCHNORMINFERENCE;
+    if (!unary && !norm && (root->schema->flags & QDQI_F_BINARY) == 0) return qdqi_refuse(err, "binary", "root");
     QDQI_TRY(add_operand(lw, b, &chain->operands[0], &b->impl.chain.src, err));
     if (unary) {
         QDQI_TRY(add_unary(lw, b, root, err));
+    } else if (norm) {
+        QDQI_TRY(add_batchnorm(lw, b, chain, root, err));
     } else {
         qdqi_link link = {.op = part->root, .binary = true, .other = chain->operands[1]};
         if (!qdqi_binary_alg(root, &link.alg)) return qdqi_refuse(err, "binary", "op");

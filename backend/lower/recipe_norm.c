@@ -117,6 +117,12 @@ qdq_status qdqi_recipe_norm(qdqi_lower *lw, const qdqi_part *part, qdq_error *er
     norm *m = qdqi_arena_alloc(&lw->arena, 1, sizeof *m);
     if (m == NULL) return QDQI_NO_MEMORY(err);
     m->op = &lw->graph->ops[part->root];
+    if (m->op->kind == QDQI_OP_BATCHNORMINFERENCE) {
+        const qdqi_lower_point here = qdqi_lower_here(lw);
+        const qdq_status st = qdqi_recipe_binary(lw, part, err);
+        if (st != QDQ_E_UNSUPPORTED) return st;
+        qdqi_lower_undo(lw, here);
+    }
     if (m->op->n_in > QDQI_CHAIN_OPERANDS && m->op->kind != QDQI_OP_BATCHNORMINFERENCE)
         return qdqi_refuse(err, "norm", "operands");
     QDQI_TRY(qdqi_chain_build(lw, part, &m->chain, err));

@@ -174,10 +174,19 @@ qdq_status qdqi_recipe_pool(qdqi_lower *lw, const qdqi_part *part, qdq_error *er
         ceil_counted = extra && !exclude;
         p->params.alg = exclude ? QDQI_DNNL_POOL_AVG_EXCLUDE_PAD : QDQI_DNNL_POOL_AVG_INCLUDE_PAD;
     }
-    const qdqi_lower_point here = qdqi_lower_here(lw);
-    const qdq_status native = native_pool(lw, p, err);
-    if (native != QDQ_E_UNSUPPORTED) return native;
-    qdqi_lower_undo(lw, here);
+    /* oneDNN's average of channels-last bytes is 1.5 times as fast as the native one (8x64x56x56, 2x2s2: 136 against 211 us);
+     * everywhere else the native kernel is the faster one, by up to 100 times in plain layout. */
+    qdq_tensor_desc channels_last = qdqi_lower_val(lw, a->dq_op != QDQI_NONE ? a->q_value : a->value)->desc;
+    const qdq_tensor_desc given = channels_last;
+    qdqi_set_channels_last_by(&channels_last, p->perm);
+    const bool onednn_first = p->avg && !global && !empty_window && !ceil_counted &&
+                              qdqi_same_strides(&given, &channels_last) && why_not_int8(p, pads) == NULL;
+    if (!onednn_first) {
+        const qdqi_lower_point here = qdqi_lower_here(lw);
+        const qdq_status native = native_pool(lw, p, err);
+        if (native != QDQ_E_UNSUPPORTED) return native;
+        qdqi_lower_undo(lw, here);
+    }
     if (empty_window) return qdqi_refuse(err, "pool", "window_in_padding");
     if (ceil_counted) return qdqi_refuse(err, "pool", "ceil_mode_with_counted_padding");
     const char *why = why_not_int8(p, pads);

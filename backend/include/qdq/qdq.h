@@ -390,7 +390,7 @@ QDQ_API const char *qdq_compiled_summary(const qdq_compiled *compiled);
 
 /* Run. Tensors are matched by id; their descriptors must equal the compiled ones (NULL data only where zero-size).
  * Buffers may not overlap except declared in-place pairs. May be called by many threads at once on one object; allocates
- * nothing once each concurrent caller has run once; takes no lock.
+ * nothing once each concurrent caller has run once (up to 1024 ports); takes no lock.
  * Errors: BAD_ARG (missing port), BAD_SHAPE/BAD_DTYPE (differs from the compiled descriptor), NULL_ARG, ONEDNN. */
 QDQ_API QDQ_MUST_USE qdq_status qdq_compiled_execute(const qdq_compiled *compiled, const qdq_tensor *inputs,
                                                      size_t n_inputs, const qdq_tensor *outputs, size_t n_outputs,
