@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MIN_OPSET = 10, MAX_OPSET = 23 };
+enum { MIN_OPSET = 10, MAX_OPSET = 28 };
 
 static const char *text_of(const char *s) {
     return s == NULL ? "" : s;

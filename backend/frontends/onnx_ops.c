@@ -6,7 +6,7 @@
 
 #define AI "" /* ai.onnx */
 #define MS "com.microsoft"
-enum { LAST = 23, ANY = -1, RANKED = QDQI_ONNX_SAME_RANK, SAME = QDQI_ONNX_SAME };
+enum { LAST = 28, ANY = -1, RANKED = QDQI_ONNX_SAME_RANK, SAME = QDQI_ONNX_SAME };
 
 /* clang-format off */
 static const qdqi_onnx_row rows[] = {

@@ -27,7 +27,8 @@ static const struct {
     [20] = {"float8e5m2fnuz", 0},           [21] = {"uint4", QDQ_DTYPE_U4},
     [22] = {"int4", QDQ_DTYPE_S4},          [23] = {"float4e2m1", QDQ_DTYPE_UNDEF},
     [24] = {"float8e8m0", QDQ_DTYPE_UNDEF}, [25] = {"uint2", QDQ_DTYPE_UNDEF},
-    [26] = {"int2", QDQ_DTYPE_UNDEF},
+    [26] = {"int2", QDQ_DTYPE_UNDEF},       [27] = {"float6e2m3", QDQ_DTYPE_UNDEF},
+    [28] = {"float6e3m2", QDQ_DTYPE_UNDEF},
 };
 enum { N_DTYPES = sizeof dtypes / sizeof dtypes[0], ONNX_DOUBLE = 11, ONNX_UINT32 = 12, ONNX_UINT64 = 13 };
 

@@ -260,7 +260,7 @@ inline std::string difference(const Tensor &expected, const Tensor &got, double 
         const bool same = bits < 8 ? x == y
                                    : std::memcmp(expected.bytes.data() + (size_t)a * width,
                                                  got.bytes.data() + (size_t)b * width, width) == 0;
-        if (same || (std::isnan(x) && std::isnan(y)) || std::fabs(x - y) <= step) continue;
+        if (same || (std::isnan(x) && std::isnan(y)) || (step > 0 && std::fabs(x - y) <= step)) continue;
         char text[160];
         std::snprintf(text, sizeof text, "element %lld: found %.9g, expected %.9g", (long long)i, y, x);
         return text;

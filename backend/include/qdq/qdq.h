@@ -468,7 +468,7 @@ typedef struct qdq_onnx_options {
     size_t n_data_shapes;
 } qdq_onnx_options;
 
-/* Read an ONNX model (opset 10…21) into a finalized graph. External data is read relative to the model's folder (the _bytes
+/* Read an ONNX model (opset 10…28) into a finalized graph. External data is read relative to the model's folder (the _bytes
  * form refuses it). `options` may be NULL. Errors: IO; ONNX for a malformed or unsupported model, naming the node, its op type and the
  * opset; the schema errors of qdq_graph_add_op, naming the node. */
 QDQ_API QDQ_MUST_USE qdq_status qdq_onnx_load_file(const char *path, const qdq_onnx_options *options,
