@@ -214,9 +214,14 @@ qdq_status qdqi_chain_build(qdqi_lower *lw, const qdqi_part *part, qdqi_chain *c
     uint32_t cur = root->out[0], before = QDQI_NONE, k = 0;
     while (part->ops[k] != part->root)
         k++;
+    uint32_t idiom[QDQI_IDIOM_OPS], n_idiom = 0;
     for (k++; k < part->n_ops; k++) {
         const uint32_t index = part->ops[k];
         const qdqi_op *op = &g->ops[index];
+        bool taken = false;
+        for (uint32_t i = 0; i < n_idiom; i++)
+            taken = taken || idiom[i] == index;
+        if (taken) continue;
         /* what is not downstream of the root belongs to an operand: made when the operand is read */
         if (!reads(op, cur) && !reads_result(g, part, chain, op)) continue;
         if ((op->kind == QDQI_OP_TYPECAST || op->kind == QDQI_OP_CAST) && op->in[0] == cur &&
@@ -233,6 +238,16 @@ qdq_status qdqi_chain_build(qdqi_lower *lw, const qdqi_part *part, qdqi_chain *c
         }
         qdqi_link link = {.op = index};
         bool fits = false;
+        uint32_t n_found = 0;
+        if (chain->n_links < QDQI_CHAIN_MAX && n_idiom == 0 && reads(op, cur) &&
+            qdqi_idiom_gelu(lw, cur, op, idiom, &n_found) && in_part(part, idiom[n_found - 1])) {
+            n_idiom = n_found;
+            link = (qdqi_link){.op = idiom[n_found - 1], .has_alg = true, .alg = QDQI_DNNL_ELT_GELU_ERF};
+            chain->links[chain->n_links++] = link;
+            before = QDQI_NONE;
+            cur = g->ops[link.op].out[0];
+            continue;
+        }
         if (chain->n_links < QDQI_CHAIN_MAX) QDQI_TRY(read_link(lw, part, chain, op, cur, before, &link, &fits, err));
         chain->truncated = !fits;
         if (!fits) break;

@@ -49,6 +49,10 @@ qdq_status qdqi_chain_build(qdqi_lower *lw, const qdqi_part *part, qdqi_chain *c
 bool qdqi_is_integer_root(const qdqi_op *op);
 qdq_status qdqi_chain_integer_root(qdqi_lower *lw, qdqi_chain *chain, qdq_error *err);
 
+/* Idioms (idioms.c): the ops of a decomposed GELU that starts at `first` with input `x`, in order. */
+enum { QDQI_IDIOM_OPS = 8 };
+bool qdqi_idiom_gelu(qdqi_lower *lw, uint32_t x, const qdqi_op *first, uint32_t ops[QDQI_IDIOM_OPS], uint32_t *n_out);
+
 /* The operand as float: its Dequantize is lowered as a step of its own (or folded when constant). */
 qdq_status qdqi_operand_as_float(qdqi_lower *lw, const qdqi_operand *operand, qdq_error *err);
 

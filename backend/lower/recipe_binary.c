@@ -326,6 +326,22 @@ static void set_walk(builder *b) {
         b->impl.chain.steps[k - 1].operand.step = steps[k];
 }
 
+/* How many of the first links the kernel takes, with the root: of its ops, of the result's shape, within its length. */
+static uint32_t leading_links(qdqi_lower *lw, const qdqi_chain *chain) {
+    uint32_t steps = 2, n = 0; /* a Clamp is two steps, and so may the root be */
+    for (; n < chain->n_links; n++) {
+        const qdqi_link *link = &chain->links[n];
+        const qdqi_op *op = &lw->graph->ops[link->op];
+        qk_binary_op kind;
+        const bool takes = link->binary
+                               ? op->kind != QDQI_OP_BIASADD && !link->self && op_of(link->alg, link->swapped, &kind)
+                               : op->kind == QDQI_OP_RELU || op->kind == QDQI_OP_CLAMP;
+        steps += link->binary || op->kind == QDQI_OP_RELU ? 1 : 2;
+        if (!takes || steps > QK_BINARY_MAX_STEPS) break;
+    }
+    return n;
+}
+
 /* The layout of the largest operand that comes from the graph. */
 static void choose_layout(qdqi_lower *lw, const qdqi_chain *chain, qdq_tensor_desc *dst) {
     for (uint32_t i = 0; i < chain->n_operands + chain->n_links; i++) {
@@ -347,12 +363,14 @@ qdq_status qdqi_recipe_binary(qdqi_lower *lw, const qdqi_part *part, qdq_error *
     builder *b = qdqi_arena_alloc(&lw->arena, 1, sizeof *b);
     if (chain == NULL || b == NULL) return QDQI_NO_MEMORY(err);
     QDQI_TRY(qdqi_chain_build(lw, part, chain, err));
-    if (chain->truncated) return qdqi_refuse(err, "binary", "op_not_of_this_kind");
     const qdqi_op *root = &lw->graph->ops[part->root];
     const qdqi_qparams *q = &chain->q;
-    b->dst = qdqi_lower_val(lw, chain->out_value)->desc;
+    const uint32_t n_taken = leading_links(lw, chain);
+    const bool all = n_taken == chain->n_links && !chain->truncated;
+    const uint32_t out = all ? chain->out_value : qdqi_chain_value_after(lw, chain, n_taken);
+    b->dst = qdqi_lower_val(lw, out)->desc;
     b->impl.chain.dst = (qk_binary_end){.dtype = b->dst.dtype, .step = 1};
-    if (chain->q_op != QDQI_NONE) {
+    if (all && chain->q_op != QDQI_NONE) {
         if (!qdqi_qparams_is_const_tensor(q)) return qdqi_refuse(err, "binary", "dst_not_per_tensor_constant");
         b->impl.chain.dst.scale = q->scales[0];
         b->impl.chain.dst.zp = qdqi_qparams_zp0(q);
@@ -375,15 +393,13 @@ qdq_status qdqi_recipe_binary(qdqi_lower *lw, const qdqi_part *part, qdq_error *
         if (root->in[0] == root->in[1]) return qdqi_refuse(err, "binary", "one_operand_twice");
         QDQI_TRY(add_link(lw, b, &link, err));
     }
-    for (uint32_t i = 0; i < chain->n_links; i++) {
-        if (b->impl.chain.n_steps + 2 > QK_BINARY_MAX_STEPS) return qdqi_refuse(err, "binary", "too_many_steps");
+    for (uint32_t i = 0; i < n_taken; i++)
         QDQI_TRY(add_link(lw, b, &chain->links[i], err));
-    }
     b->impl.elem_bytes[b->impl.n_operands] = (int64_t)qdq_dtype_bits(b->dst.dtype) / 8;
     set_walk(b);
     b->impl.fn = qk_binary_choose(&b->impl.chain, NULL);
     if (b->impl.fn == NULL) return qdqi_refuse(err, "binary", "no_kernel");
-    QDQI_TRY(qdqi_lower_write(lw, chain->out_value, &b->dst, &b->bufs[b->impl.n_operands], err));
+    QDQI_TRY(qdqi_lower_write(lw, out, &b->dst, &b->bufs[b->impl.n_operands], err));
     binary_impl *impl = qdqi_malloc(sizeof *impl);
     if (impl == NULL) return QDQI_NO_MEMORY(err);
     *impl = b->impl;
@@ -392,5 +408,6 @@ qdq_status qdqi_recipe_binary(qdqi_lower *lw, const qdqi_part *part, qdq_error *
                  qdq_dtype_name(impl->chain.dst.dtype), impl->chain.n_steps) < 0)
         note[0] = '\0';
     QDQI_TRY(qdqi_plan_step(lw->plan, &binary_ops, impl, b->bufs, b->impl.n_operands + 1, lw->part, note, err));
-    return qdqi_lower_written(lw, chain->out_value, err);
+    QDQI_TRY(qdqi_lower_written(lw, out, err));
+    return qdqi_lower_links(lw, chain, n_taken, err); /* what is not of this kind */
 }

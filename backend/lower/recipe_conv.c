@@ -243,5 +243,5 @@ qdq_status qdqi_recipe_conv(qdqi_lower *lw, const qdqi_part *part, qdq_error *er
     qdqi_args_add(&c->args, QDQI_DNNL_DST, buf);
     QDQI_TRY(qdqi_lower_prim(lw, prim, &c->args, err));
     QDQI_TRY(qdqi_lower_written(lw, out, err));
-    return qdqi_lower_make(lw, c->chain.out_value, err); /* what did not fit, op by op */
+    return qdqi_lower_links(lw, &c->chain, n_done, err); /* what did not fit */
 }

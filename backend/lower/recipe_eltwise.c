@@ -110,6 +110,10 @@ qdq_status qdqi_recipe_eltwise(qdqi_lower *lw, const qdqi_part *part, qdq_error 
     qdqi_dnnl_prim *prim;
     QDQI_TRY(unary ? qdqi_dnnl_eltwise(alg, alpha, beta, &e->a_md, &e->dst_md, &e->attr, &prim, err)
                    : qdqi_dnnl_binary(alg, &e->a_md, &e->b_md, &e->dst_md, &e->attr, &prim, err));
+    if (qdqi_dnnl_prim_is_ref(prim) && part->n_ops > 1) { /* one by one is faster */
+        qdqi_dnnl_prim_destroy(prim);
+        return qdqi_refuse(err, "eltwise", "onednn_has_only_a_reference");
+    }
     QDQI_TRY(qdqi_finish_unary_prim(lw, prim, &e->args, main_value, &e->a, out, &e->layout, err));
-    return qdqi_lower_make(lw, e->chain.out_value, err); /* what did not fit, op by op */
+    return qdqi_lower_links(lw, &e->chain, n_done, err); /* what did not fit */
 }

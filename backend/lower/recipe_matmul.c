@@ -1,6 +1,7 @@
 /* [dq] [dq] [bias] - MatMul|Gemm - chain - [q]   ->   one oneDNN matmul. */
 #include "base/dtype.h"
 #include "lower/requant.h"
+#include "lower/single.h"
 
 #include <string.h>
 
@@ -310,5 +311,5 @@ qdq_status qdqi_recipe_matmul(qdqi_lower *lw, const qdqi_part *part, qdq_error *
     qdqi_args_add(&m->args, QDQI_DNNL_DST, buf);
     QDQI_TRY(qdqi_lower_prim(lw, prim, &m->args, err));
     QDQI_TRY(qdqi_lower_written(lw, out, err));
-    return qdqi_lower_make(lw, m->chain.out_value, err); /* what did not fit, op by op */
+    return qdqi_lower_links(lw, &m->chain, n_done, err); /* what did not fit */
 }

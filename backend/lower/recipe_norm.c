@@ -160,5 +160,5 @@ qdq_status qdqi_recipe_norm(qdqi_lower *lw, const qdqi_part *part, qdq_error *er
     qdqi_dnnl_prim *prim;
     QDQI_TRY(bn ? batchnorm(lw, m, &prim, err) : create(lw, m, &prim, err));
     QDQI_TRY(qdqi_finish_unary_prim(lw, prim, &m->args, a->value, &m->src, out, &m->layout, err));
-    return qdqi_lower_make(lw, m->chain.out_value, err); /* what did not fit, op by op */
+    return qdqi_lower_links(lw, &m->chain, n_done, err); /* what did not fit */
 }

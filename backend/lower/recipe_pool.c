@@ -227,5 +227,5 @@ qdq_status qdqi_recipe_pool(qdqi_lower *lw, const qdqi_part *part, qdq_error *er
         return qdqi_refuse(err, "pool", "onednn_has_only_a_reference");
     }
     QDQI_TRY(qdqi_finish_unary_prim(lw, prim, &p->args, src_value, &src, out, &layout, err));
-    return qdqi_lower_make(lw, p->chain.out_value, err); /* what did not fit, op by op */
+    return qdqi_lower_links(lw, &p->chain, n_done, err); /* what did not fit */
 }

@@ -47,6 +47,37 @@ static void follow_layout(qdqi_lower *lw, uint32_t src, uint32_t dst, qdq_tensor
     memcpy(dst_layout->strides, src_layout->strides, sizeof dst_layout->strides);
 }
 
+/* A unary link as a primitive of its own. */
+static qdq_status one_link(qdqi_lower *lw, const qdqi_link *link, uint32_t src, uint32_t dst, qdq_error *err) {
+    qdq_tensor_desc src_layout, dst_layout;
+    qdqi_dnnl_md src_md, dst_md;
+    qdqi_args args = {0};
+    qdqi_dnnl_prim *prim;
+    follow_layout(lw, src, dst, &src_layout, &dst_layout);
+    if (!dnnl_float(src_layout.dtype) || src_layout.ndims > 5) return qdqi_refuse(err, "eltwise", "dtype");
+    qdqi_md_of(&src_layout, &src_md);
+    qdqi_md_of(&dst_layout, &dst_md);
+    QDQI_TRY(qdqi_dnnl_eltwise(link->alg, link->alpha, link->beta, &src_md, &dst_md, NULL, &prim, err));
+    return qdqi_finish_unary_prim(lw, prim, &args, src, &src_layout, dst, &dst_layout, err);
+}
+
+qdq_status qdqi_lower_links(qdqi_lower *lw, const qdqi_chain *chain, uint32_t first, qdq_error *err) {
+    for (uint32_t i = first; i < chain->n_links; i++) {
+        const qdqi_link *link = &chain->links[i];
+        const uint32_t src = qdqi_chain_value_after(lw, chain, i), dst = qdqi_chain_value_after(lw, chain, i + 1);
+        qdq_status st = QDQ_E_UNSUPPORTED;
+        QDQI_TRY(qdqi_lower_make(lw, src, err)); /* casts between the links */
+        if (!link->binary && link->has_alg) {
+            const qdqi_lower_point here = qdqi_lower_here(lw);
+            st = one_link(lw, link, src, dst, err);
+            if (qdqi_is_refusal(st)) qdqi_lower_undo(lw, here);
+        }
+        if (qdqi_is_refusal(st)) st = qdqi_lower_make(lw, dst, err);
+        QDQI_TRY(st);
+    }
+    return qdqi_lower_make(lw, chain->out_value, err);
+}
+
 static qdq_status as_part(qdqi_lower *lw, const qdqi_op *op, qdqi_recipe_fn recipe, qdq_error *err) {
     const uint32_t index = (uint32_t)(op - lw->graph->ops);
     const qdqi_part part = {.id = lw->part, .pattern = "single", .root = index, .n_ops = 1, .ops = &index};

@@ -15,6 +15,8 @@ qdq_status qdqi_lower_quant(qdqi_lower *lw, const qdqi_op *op, qdq_error *err);
 
 /* DynamicQuantizeLinear: range, parameters and quantization in one step. */
 qdq_status qdqi_lower_dynamic_quantize(qdqi_lower *lw, const qdqi_op *op, qdq_error *err);
+/* links[first…) one after the other (an idiom as the op that it means), then what the chain does not hold. */
+qdq_status qdqi_lower_links(qdqi_lower *lw, const qdqi_chain *chain, uint32_t first, qdq_error *err);
 /* dq - elementwise or movement - q on the native kernels. */
 qdq_status qdqi_recipe_glue(qdqi_lower *lw, const qdqi_part *part, qdq_error *err);
 /* Chains of binary ops on kernels/binary. */
