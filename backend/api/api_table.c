@@ -81,6 +81,8 @@ static const qdq_api table = {
     .backend_n_providers = qdq_backend_n_providers,
     .backend_provider = qdq_backend_provider,
     .backend_register_op = qdq_backend_register_op,
+    .backend_op_attr = qdq_backend_op_attr,
+    .backend_op_takes = qdq_backend_op_takes,
 };
 
 const qdq_api *qdq_get_api(uint32_t version) {

@@ -15,6 +15,10 @@ static const char *origin_name(qdqi_origin origin) {
     return "";
 }
 
+static const char *rule_name(const char *name) {
+    return name == NULL ? "" : name;
+}
+
 size_t qdq_backend_n_ops(void) {
     return qdqi_schema_count();
 }
@@ -25,13 +29,60 @@ qdq_status qdq_backend_op(size_t i, qdq_op_info *info_out, qdq_error *err) {
     if (schema == NULL)
         return qdqi_fail(err, QDQ_E_NOT_FOUND, "%zu op kinds are registered, asked for number %zu", qdqi_schema_count(),
                          i);
+    const qdqi_note note = qdqi_schema_note(schema);
     *info_out = (qdq_op_info){.kind = schema->name,
                               .origin = origin_name(schema->origin),
                               .min_inputs = schema->min_in,
                               .max_inputs = schema->max_in == QDQI_VARIADIC ? -1 : schema->max_in,
                               .min_outputs = schema->min_out,
-                              .max_outputs = schema->max_out == QDQI_VARIADIC ? -1 : schema->max_out};
+                              .max_outputs = schema->max_out == QDQI_VARIADIC ? -1 : schema->max_out,
+                              .n_attrs = schema->n_attrs,
+                              .inputs = note.inputs,
+                              .outputs = note.outputs,
+                              .formula = note.formula,
+                              .dtype_rule = rule_name(schema->dtype_rule),
+                              .shape_rule = rule_name(schema->shape_rule),
+                              .check_rule = rule_name(schema->check_rule)};
     return QDQ_OK;
+}
+
+static const char *type_name(qdqi_attr_type type) {
+    switch (type) {
+    case QDQI_ATTR_F32: return "f32";
+    case QDQI_ATTR_F32S: return "f32[]";
+    case QDQI_ATTR_S64: return "s64";
+    case QDQI_ATTR_S64S: return "s64[]";
+    case QDQI_ATTR_BOOL: return "bool";
+    case QDQI_ATTR_STR: return "string";
+    }
+    return "";
+}
+
+qdq_status qdq_backend_op_attr(size_t op, size_t attr, qdq_op_attr_info *info_out, qdq_error *err) {
+    QDQI_NOT_NULL(err, info_out);
+    const qdqi_schema *schema = qdqi_schema_at(op);
+    if (schema == NULL || attr >= schema->n_attrs)
+        return qdqi_fail(err, QDQ_E_NOT_FOUND, "op kind %zu has no attribute %zu", op, attr);
+    const qdqi_attr_schema *row = &schema->attrs[attr];
+    *info_out = (qdq_op_attr_info){.name = qdqi_attr_text(row->name),
+                                   .type = type_name(row->type),
+                                   .required = row->required,
+                                   .has_default = row->has_default,
+                                   .default_number = row->type == QDQI_ATTR_F32 ? (double)row->f32 : (double)row->s64,
+                                   .default_string = row->type == QDQI_ATTR_STR ? row->str : NULL,
+                                   .choices = row->choices,
+                                   .has_min = row->has_min,
+                                   .has_max = row->has_max,
+                                   .min = row->min,
+                                   .max = row->max};
+    return QDQ_OK;
+}
+
+bool qdq_backend_op_takes(size_t op, bool output, size_t port, qdq_dtype dtype) {
+    const qdqi_schema *schema = qdqi_schema_at(op);
+    const uint8_t max = schema == NULL ? 0 : output ? schema->max_out : schema->max_in;
+    if (port >= max && max != QDQI_VARIADIC) return false;
+    return port < UINT32_MAX && qdqi_schema_takes(schema, output, (uint32_t)port, dtype);
 }
 
 size_t qdq_backend_n_patterns(void) {

@@ -79,7 +79,7 @@ static qdq_status copy_value(qdqi_arena *arena, const qdqi_attr *from, qdqi_attr
     return QDQ_OK;
 }
 
-static qdqi_attr default_of(const qdqi_attr_schema *row) {
+qdqi_attr qdqi_attr_default(const qdqi_attr_schema *row) {
     qdqi_attr value = {.type = row->type, .is_present = row->has_default};
     switch (row->type) {
     case QDQI_ATTR_F32: value.n = 1, value.v.f32 = row->f32; break;
@@ -97,7 +97,7 @@ static qdq_status parse_attrs(const qdq_op *from, qdqi_arena *arena, qdqi_op *op
     op->attrs = qdqi_arena_alloc(arena, schema->n_attrs == 0 ? 1 : schema->n_attrs, sizeof *op->attrs);
     if (op->attrs == NULL) return QDQI_NO_MEMORY(err);
     for (uint32_t k = 0; k < schema->n_attrs; k++)
-        op->attrs[k] = default_of(&schema->attrs[k]);
+        op->attrs[k] = qdqi_attr_default(&schema->attrs[k]);
     for (uint32_t i = 0; i < from->n_attrs; i++) {
         const qdqi_builder_attr *given = &from->attrs[i];
         uint32_t k = 0;

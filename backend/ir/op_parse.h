@@ -13,6 +13,8 @@ extern "C" {
  * `arena`; the name is borrowed from `from`. Checks kind, arity, attributes and each descriptor alone.
  * Errors: UNKNOWN_OP, BAD_ARITY, BAD_ATTR, BAD_SHAPE, BAD_DTYPE, BAD_ARG, NO_MEMORY. */
 qdq_status qdqi_op_parse(const qdq_op *from, qdqi_arena *arena, qdqi_op *op, qdq_error *err);
+/* The value of an attribute that was not given. */
+qdqi_attr qdqi_attr_default(const qdqi_attr_schema *row);
 
 #ifdef __cplusplus
 }

@@ -54,7 +54,7 @@
 #define COUNT(array) ((uint32_t)(sizeof(array) / sizeof((array)[0])))
 
 static const qdqi_schema builtin[QDQI_OP_END_OF_BUILTIN] = {
-#define QDQI_UNARY(id, text, from, ...)                                                                                \
+#define QDQI_UNARY(id, text, from, attr_a, attr_b, expression, ...)                                                    \
     [QDQI_OP_##id] = {.kind = QDQI_OP_##id,                                                                            \
                       .name = (text),                                                                                  \
                       .origin = QDQI_ORIGIN_##from,                                                                    \
@@ -67,11 +67,14 @@ static const qdqi_schema builtin[QDQI_OP_END_OF_BUILTIN] = {
                       .shape = qdqi_shape_unary,                                                                       \
                       .check = qdqi_check_unary,                                                                       \
                       .attrs = attrs_##id,                                                                             \
-                      .n_attrs = COUNT(attrs_##id) - 1},
+                      .n_attrs = COUNT(attrs_##id) - 1,                                                                \
+                      .dtype_rule = "unary",                                                                           \
+                      .shape_rule = "unary",                                                                           \
+                      .check_rule = "unary",                                                                           \
+                      .formula = #expression},
 #include "ir/unary.def"
 #undef QDQI_UNARY
-#define QDQI_OP(id, text, from, least_in, most_in, least_out, most_out, dtype_rule, shape_rule, check_rule, ref, bits, \
-                attr_rows)                                                                                             \
+#define QDQI_OP(id, text, from, least_in, most_in, least_out, most_out, dtypes_, shape_, check_, ref, bits, attr_rows) \
     [QDQI_OP_##id] = {.kind = QDQI_OP_##id,                                                                            \
                       .name = (text),                                                                                  \
                       .origin = QDQI_ORIGIN_##from,                                                                    \
@@ -80,11 +83,14 @@ static const qdqi_schema builtin[QDQI_OP_END_OF_BUILTIN] = {
                       .min_out = (least_out),                                                                          \
                       .max_out = (most_out),                                                                           \
                       .flags = (bits),                                                                                 \
-                      .dtypes = qdqi_dtypes_##dtype_rule,                                                              \
-                      .shape = qdqi_shape_##shape_rule,                                                                \
-                      .check = qdqi_check_##check_rule,                                                                \
+                      .dtypes = qdqi_dtypes_##dtypes_,                                                                 \
+                      .shape = qdqi_shape_##shape_,                                                                    \
+                      .check = qdqi_check_##check_,                                                                    \
                       .attrs = attrs_##id,                                                                             \
-                      .n_attrs = COUNT(attrs_##id) - 1},
+                      .n_attrs = COUNT(attrs_##id) - 1,                                                                \
+                      .dtype_rule = #dtypes_,                                                                          \
+                      .shape_rule = #shape_,                                                                           \
+                      .check_rule = #check_},
 #include "ir/ops.def"
 #undef QDQI_OP
 };

@@ -132,8 +132,19 @@ typedef struct qdqi_schema {
     qdqi_rule_fn check;  /* at add_op and again at finalize, when more is known; NULL: none */
     const qdqi_attr_schema *attrs;
     uint32_t n_attrs;
-    const qdq_custom_op *custom; /* of a host-registered kind */
+    const qdq_custom_op *custom;                      /* of a host-registered kind */
+    const char *dtype_rule, *shape_rule, *check_rule; /* their names in the table; NULL of a custom kind */
+    const char *formula;                              /* of x, a, b: elementwise unary ops; else NULL */
 } qdqi_schema;
+
+/* What a page about the op says beyond its row (ir/notes.def); all "" without a note. */
+typedef struct qdqi_note {
+    const char *inputs, *outputs; /* names of the ports in order, "[y]" may be left out */
+    const char *formula;
+} qdqi_note;
+qdqi_note qdqi_schema_note(const qdqi_schema *schema);
+/* Whether a port may have the data type, nothing known about the other ports. */
+bool qdqi_schema_takes(const qdqi_schema *schema, bool output, uint32_t port, qdq_dtype dtype);
 
 /* The schema of a kind; NULL for NONE or an unknown number. Thread-safe. */
 const qdqi_schema *qdqi_schema_of(qdqi_kind kind);

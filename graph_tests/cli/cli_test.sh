@@ -39,6 +39,10 @@ expect 0 "libqdq " version
 expect 0 "libqdq " --version
 expect 0 "QuantizeLinear" ops
 expect 0 "| \`Convolution\` | oneDNN Graph |" ops --markdown
+expect 0 "pages in $tmp" ops --pages "$tmp"
+grep -qF "| \`scales\` | f32[] | required |" "$tmp/Quantize.md" || complain "no scales in the page of Quantize"
+expect 1 "nowhere/README.md: No such file" ops --pages "$tmp/nowhere"
+expect 2 "--pages needs a value" ops --pages
 expect 0 "matmul" patterns
 expect 0 "| 1 | " patterns --markdown
 expect 2 "usage: qdq COMMAND"

@@ -497,12 +497,31 @@ QDQ_API QDQ_MUST_USE qdq_status qdq_json_load_bytes(const char *text, size_t byt
 
 typedef struct qdq_op_info {
     const char *kind;
-    const char *origin; /* "oneDNN Graph", "ONNX", "TensorFlow", "custom" */
-    int min_inputs, max_inputs, min_outputs, max_outputs;
+    const char *origin;                                   /* "oneDNN Graph", "ONNX", "TensorFlow", "custom" */
+    int min_inputs, max_inputs, min_outputs, max_outputs; /* a max of -1: any number */
+    size_t n_attrs;                                       /* see qdq_backend_op_attr */
+    const char *inputs, *outputs; /* names of the ports in order, "[y]" may be left out; "" when there is no note */
+    const char *formula;          /* one line; "" when there is none */
+    const char *dtype_rule, *shape_rule, *check_rule; /* their names in the op table; "" of a custom op */
 } qdq_op_info;
 /* What is registered: op schemas (custom ones last), patterns, and providers ("onednn", "native", "reference"). */
 QDQ_API size_t qdq_backend_n_ops(void);
 QDQ_API QDQ_MUST_USE qdq_status qdq_backend_op(size_t i, qdq_op_info *info_out, qdq_error *err);
+/* One attribute of an op kind. */
+typedef struct qdq_op_attr_info {
+    const char *name;
+    const char *type; /* "f32", "f32[]", "s64", "s64[]", "bool", "string": as in graph files */
+    bool required, has_default;
+    double default_number;      /* of f32, s64 and bool */
+    const char *default_string; /* of string, else NULL. The default of a list is the empty list. */
+    const char *choices;        /* of string: the legal values, separated by '|'; NULL: any */
+    bool has_min, has_max;      /* of s64, and of every element of s64[] */
+    int64_t min, max;
+} qdq_op_attr_info;
+/* NOT_FOUND when there is no such op or attribute. */
+QDQ_API QDQ_MUST_USE qdq_status qdq_backend_op_attr(size_t op, size_t attr, qdq_op_attr_info *info_out, qdq_error *err);
+/* Whether a port (0, 1, …) of the op may have the data type, when nothing is known about its other ports. */
+QDQ_API bool qdq_backend_op_takes(size_t op, bool output, size_t port, qdq_dtype dtype);
 QDQ_API size_t qdq_backend_n_patterns(void);
 QDQ_API const char *qdq_backend_pattern(size_t i);
 QDQ_API size_t qdq_backend_n_providers(void);
@@ -621,6 +640,8 @@ struct qdq_api {
     size_t (*backend_n_providers)(void);
     const char *(*backend_provider)(size_t);
     qdq_status (*backend_register_op)(const qdq_custom_op *, qdq_error *);
+    qdq_status (*backend_op_attr)(size_t, size_t, qdq_op_attr_info *, qdq_error *);
+    bool (*backend_op_takes)(size_t, bool, size_t, qdq_dtype);
 };
 
 #ifdef __cplusplus
