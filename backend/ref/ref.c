@@ -65,12 +65,23 @@ qdq_status qdqi_ref_scratch_bytes(const qdqi_op *op, const qdq_tensor_desc *cons
     return st;
 }
 
+/* An odd number of 4-bit elements leaves a nibble of the last byte over: it is zero. */
+static void clear_spare_nibble(const qdqi_ref_tensor *t) {
+    if (t->desc == NULL || t->data == NULL || qdq_dtype_bits(t->desc->dtype) != 4) return;
+    const int64_t n = qdqi_n_elems(t->desc);
+    const bool dense = t->desc->layout != QDQ_LAYOUT_STRIDED || qdqi_is_dense(t->desc);
+    if (dense && n % 2 == 1) ((uint8_t *)t->data)[n / 2] &= 0x0f;
+}
+
 qdq_status qdqi_ref_run(const qdqi_ref_args *args, qdq_error *err) {
     qdqi_ref_ctx c = {.op = args->op, .n_in = args->n_in, .n_out = args->n_out, .in = args->in, .out = args->out};
     c.err = err;
     c.scratch = args->scratch;
     c.capacity = args->scratch_bytes;
-    return call(&c);
+    QDQI_TRY(call(&c));
+    for (uint32_t i = 0; i < args->n_out; i++)
+        clear_spare_nibble(&args->out[i]);
+    return QDQ_OK;
 }
 
 qdq_status qdqi_ref_custom(qdqi_ref_ctx *c) {
