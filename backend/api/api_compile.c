@@ -49,6 +49,8 @@ static qdq_status infer(qdqi_lower *lw, const qdqi_part *part, qdq_error *err) {
         }
         QDQI_TRY(qdqi_op_infer(g, op, in, out, err));
         for (uint32_t i = 0; i < op->n_out; i++) {
+            /* a shape that no rule can tell (it depends on the content of a tensor) is the one that the graph gives */
+            if (!qdqi_dims_known(out[i])) *out[i] = g->values[op->out[i]].desc;
             if (!qdqi_dims_known(out[i]))
                 return qdqi_fail(err, QDQ_E_BAD_SHAPE,
                                  "op %" PRIu64 " \"%s\" (%s): the shape of output %u stays unknown", op->id, op->name,

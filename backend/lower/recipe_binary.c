@@ -328,7 +328,7 @@ static void set_walk(builder *b) {
 
 /* How many of the first links the kernel takes, with the root: of its ops, of the result's shape, within its length. */
 static uint32_t leading_links(qdqi_lower *lw, const qdqi_chain *chain) {
-    uint32_t steps = 2, n = 0; /* a Clamp is two steps, and so may the root be */
+    uint32_t steps = QDQI_CHAIN_OPERANDS, n = 0; /* at least what the root takes */
     for (; n < chain->n_links; n++) {
         const qdqi_link *link = &chain->links[n];
         const qdqi_op *op = &lw->graph->ops[link->op];
@@ -381,12 +381,20 @@ qdq_status qdqi_recipe_binary(qdqi_lower *lw, const qdqi_part *part, qdq_error *
     /* the first operand must carry the chain's whole shape only in the end: the kernel broadcasts all alike */
     const bool unary = (root->schema->flags & QDQI_F_UNARY) != 0;
     const bool norm = root->kind == QDQI_OP_BATCHNORMINFERENCE;
-    if (!unary && !norm && (root->schema->flags & QDQI_F_BINARY) == 0) return qdqi_refuse(err, "binary", "root");
+    const bool sum = root->kind == QDQI_OP_SUM; /* of any number: a chain of additions */
+    if (!unary && !norm && !sum && (root->schema->flags & QDQI_F_BINARY) == 0)
+        return qdqi_refuse(err, "binary", "root");
     QDQI_TRY(add_operand(lw, b, &chain->operands[0], &b->impl.chain.src, err));
     if (unary) {
         QDQI_TRY(add_unary(lw, b, root, err));
     } else if (norm) {
         QDQI_TRY(add_batchnorm(lw, b, chain, root, err));
+    } else if (sum) {
+        for (uint32_t i = 1; i < chain->n_operands; i++) {
+            qk_binary_step *step = &b->impl.chain.steps[b->impl.chain.n_steps++];
+            step->op = QK_BINARY_ADD;
+            QDQI_TRY(add_operand(lw, b, &chain->operands[i], &step->operand, err));
+        }
     } else {
         qdqi_link link = {.op = part->root, .binary = true, .other = chain->operands[1]};
         if (!qdqi_binary_alg(root, &link.alg)) return qdqi_refuse(err, "binary", "op");

@@ -60,6 +60,7 @@ qdq_status qdqi_recipe_eltwise(qdqi_lower *lw, const qdqi_part *part, qdq_error 
         QDQI_TRY(qdqi_operand_as_float(lw, &e->chain.operands[i], err));
         if (!dnnl_float(qdqi_lower_val(lw, e->op->in[i])->desc.dtype)) return qdqi_refuse(err, "eltwise", "dtype");
     }
+    if (e->op->n_in > 2) return qdqi_refuse(err, "eltwise", "no_primitive");
     const bool unary = (e->op->schema->flags & QDQI_F_UNARY) != 0;
     qdqi_dnnl_alg alg;
     float alpha = 0.0f, beta = 0.0f;
