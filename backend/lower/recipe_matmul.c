@@ -2,6 +2,7 @@
 #include "base/dtype.h"
 #include "lower/requant.h"
 #include "lower/single.h"
+#include "lower/wq.h"
 
 #include <string.h>
 
@@ -213,6 +214,12 @@ qdq_status qdqi_recipe_matmul(qdqi_lower *lw, const qdqi_part *part, qdq_error *
     if (!m->int8 && qdqi_is_integer_root(m->op)) return qdqi_refuse(err, "matmul", why);
     if (!m->int8) {
         if (a->dq_op != QDQI_NONE || w->dq_op != QDQI_NONE) (void)qdqi_refuse(NULL, "matmul int8", why);
+        if (w->dq_op != QDQI_NONE) { /* few rows: the weights stay as they are */
+            const qdqi_lower_point here = qdqi_lower_here(lw);
+            const qdq_status st = qdqi_lower_wq(lw, &m->chain, err);
+            if (!qdqi_is_refusal(st)) return st;
+            qdqi_lower_undo(lw, here);
+        }
         QDQI_TRY(qdqi_operand_as_float(lw, a, err));
         QDQI_TRY(qdqi_operand_as_float(lw, w, err));
     }
