@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/dtype.h"
 #include "kernels/gemm/gemm.h"
+#include "lower/single.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -245,5 +246,5 @@ qdq_status qdqi_lower_wq(qdqi_lower *lw, const qdqi_chain *chain, qdq_error *err
     QDQI_TRY(append(lw, &w, bufs, err));
     if (layout.dtype != QDQ_DTYPE_F32) QDQI_TRY(qdqi_lower_convert(lw, bufs[3], &sums, out, &layout, err));
     QDQI_TRY(qdqi_lower_written(lw, op->out[0], err));
-    return qdqi_lower_make(lw, chain->out_value, err);
+    return qdqi_lower_links(lw, chain, 0, err);
 }
