@@ -157,7 +157,7 @@ static const char *choose(wq *w) {
     size_t max_rows, float_bytes;
     if (!qk_gemm_init(g)) return "no_kernel_for_dtype_or_groups";
     w->impl.fn = qk_gemm_choose(g, &max_rows, &w->isa);
-    if (w->impl.rows > max_rows) return "many_rows";
+    if (w->impl.rows > max_rows && qdqi_dnnl_available()) return "many_rows";
     if (!qdqi_mul_size(g->k, g->n, &float_bytes) || !qdqi_mul_size(float_bytes, 4, &float_bytes)) return "size";
     /* padding of few columns, scales of small groups: floats would be as small */
     return g->packed_bytes < float_bytes ? NULL : "packed_no_smaller_than_floats";

@@ -153,6 +153,69 @@ bench_peer *bench_peer_concat(const bench_tensor *src0, const bench_tensor *src1
     return p;
 }
 
+/* The weights in the layout that the primitive asks for. */
+static bool add_packed(bench_peer *p, dnnl_primitive_desc_t pd, const_dnnl_memory_desc_t plain, void *data) {
+    const_dnnl_memory_desc_t want = dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0);
+    dnnl_memory_t from = NULL, to = NULL;
+    dnnl_primitive_desc_t reorder_pd = NULL;
+    dnnl_primitive_t reorder = NULL;
+    bool ok =
+        dnnl_memory_create(&from, plain, p->engine, data) == dnnl_success &&
+        dnnl_memory_create(&to, want, p->engine, DNNL_MEMORY_ALLOCATE) == dnnl_success &&
+        dnnl_reorder_primitive_desc_create(&reorder_pd, plain, p->engine, want, p->engine, NULL) == dnnl_success &&
+        dnnl_primitive_create(&reorder, reorder_pd) == dnnl_success;
+    if (ok) {
+        const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
+        ok = dnnl_primitive_execute(reorder, p->stream, 2, args) == dnnl_success &&
+             dnnl_stream_wait(p->stream) == dnnl_success;
+    }
+    if (ok)
+        p->args[p->n_args++] = (dnnl_exec_arg_t){DNNL_ARG_WEIGHTS, to};
+    else if (to)
+        dnnl_memory_destroy(to);
+    if (reorder) dnnl_primitive_destroy(reorder);
+    dnnl_primitive_desc_destroy(reorder_pd);
+    if (from) dnnl_memory_destroy(from);
+    return ok;
+}
+
+bench_peer *bench_peer_matmul(const bench_tensor *src, const bench_tensor *weights, const bench_tensor *dst,
+                              void *scales, int64_t k_group) {
+    bench_peer *p = start();
+    if (!p) return NULL;
+    dnnl_memory_desc_t s = desc_of(src), w = desc_of(weights), d = desc_of(dst), any = NULL, scale_md = NULL;
+    dnnl_primitive_attr_t attr = NULL;
+    dnnl_primitive_desc_t pd = NULL;
+    (void)dnnl_primitive_attr_create(&attr);
+    if (scales) {
+        const dnnl_dims_t group = {k_group, 1}, dims = {weights->dims[0] / k_group, weights->dims[1]};
+        const bool grouped = dims[0] > 1;
+        (void)dnnl_primitive_attr_set_fpmath_mode_v2(attr, dnnl_fpmath_mode_any, 1);
+        (void)dnnl_primitive_attr_set_scales(attr, DNNL_ARG_WEIGHTS, grouped ? 3 : 2, grouped ? 2 : 0,
+                                             grouped ? group : NULL, dnnl_f32);
+        (void)dnnl_memory_desc_create_with_tag(&scale_md, grouped ? 2 : 1, grouped ? dims : dims + 1, dnnl_f32,
+                                               grouped ? dnnl_ab : dnnl_a);
+        add_arg(p, DNNL_ARG_ATTR_SCALES | DNNL_ARG_WEIGHTS, scale_md, scales);
+    }
+    add_arg(p, DNNL_ARG_SRC, s, src->data);
+    add_arg(p, DNNL_ARG_DST, d, dst->data);
+    (void)dnnl_memory_desc_create_with_tag(&any, 2, weights->dims, (dnnl_data_type_t)weights->dtype,
+                                           dnnl_format_tag_any);
+    if (dnnl_matmul_primitive_desc_create(&pd, p->engine, s, any, NULL, d, attr) != dnnl_success ||
+        !add_packed(p, pd, w, weights->data)) {
+        dnnl_primitive_desc_destroy(pd);
+        pd = NULL;
+    }
+    p = finish(p, pd);
+    dnnl_primitive_attr_destroy(attr);
+    dnnl_memory_desc_destroy(scale_md);
+    dnnl_memory_desc_destroy(any);
+    dnnl_memory_desc_destroy(s);
+    dnnl_memory_desc_destroy(w);
+    dnnl_memory_desc_destroy(d);
+    return p;
+}
+
 const char *bench_peer_name(const bench_peer *p) {
     return p->name;
 }
@@ -192,6 +255,11 @@ bench_peer *bench_peer_pool2x2(const bench_tensor *src, const bench_tensor *dst,
 }
 bench_peer *bench_peer_concat(const bench_tensor *src0, const bench_tensor *src1, const bench_tensor *dst, int axis) {
     (void)src0, (void)src1, (void)dst, (void)axis;
+    return NULL;
+}
+bench_peer *bench_peer_matmul(const bench_tensor *src, const bench_tensor *weights, const bench_tensor *dst,
+                              void *scales, int64_t k_group) {
+    (void)src, (void)weights, (void)dst, (void)scales, (void)k_group;
     return NULL;
 }
 const char *bench_peer_name(const bench_peer *peer) {

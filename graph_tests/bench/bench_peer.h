@@ -27,6 +27,10 @@ bench_peer *bench_peer_add_relu(const bench_tensor *src0, const bench_tensor *sr
 /* 2x2 pooling with stride 2, maximum or average. */
 bench_peer *bench_peer_pool2x2(const bench_tensor *src, const bench_tensor *dst, bool is_max);
 bench_peer *bench_peer_concat(const bench_tensor *src0, const bench_tensor *src1, const bench_tensor *dst, int axis);
+/* dst = src * weights in two dims, the weights packed beforehand. Integer weights are decompressed: `scales` has one f32 per
+ * k_group rows and column. */
+bench_peer *bench_peer_matmul(const bench_tensor *src, const bench_tensor *weights, const bench_tensor *dst,
+                              void *scales, int64_t k_group);
 /* The implementation's name. */
 const char *bench_peer_name(const bench_peer *peer);
 void bench_peer_run(bench_peer *peer);

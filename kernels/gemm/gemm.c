@@ -4,20 +4,19 @@
 
 static const struct {
     qk_isa isa;
-    size_t max_rows;
+    size_t rows8, rows4;
     qk_gemm_fn *fn;
 } rows[] = {
-#define QK_GEMM(level, rows) {QK_ISA_##level, rows, qk_gemm_##level},
+#define QK_GEMM(level, rows8, rows4) {QK_ISA_##level, rows8, rows4, qk_gemm_##level},
 #include "kernels/gemm/gemm.def"
 #undef QK_GEMM
 };
 
 qk_gemm_fn *qk_gemm_choose(const qk_gemm *gemm, size_t *max_rows_out, qk_isa *isa_out) {
-    (void)gemm;
     size_t i = 0;
     while (!qk_isa_has(rows[i].isa)) /* the last is ref, which is always there */
         i++;
-    if (max_rows_out) *max_rows_out = rows[i].max_rows;
+    if (max_rows_out) *max_rows_out = qk_gemm_is_4bit(gemm) ? rows[i].rows4 : rows[i].rows8;
     if (isa_out) *isa_out = rows[i].isa;
     return rows[i].fn;
 }

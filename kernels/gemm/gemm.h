@@ -56,8 +56,8 @@ bool qk_gemm_pack(const qk_gemm *gemm, const qk_gemm_source *source, void *packe
 typedef void qk_gemm_fn(const qk_gemm *gemm, const void *packed, const float *a, size_t a_stride, float *c,
                         size_t c_stride, size_t m, size_t first, size_t n);
 
-/* The best under the present cap. It is correct for any number of rows; max_rows_out (may be NULL) is how many it takes to be
- * no faster than a product with dequantized weights. The level through isa_out, which may be NULL. */
+/* The best under the present cap. It is correct for any number of rows; max_rows_out (may be NULL) is up to how many it is the
+ * way to take, and not a fast product with dequantized weights (gemm.def has the figures). The level through isa_out, which may be NULL. */
 qk_gemm_fn *qk_gemm_choose(const qk_gemm *gemm, size_t *max_rows_out, qk_isa *isa_out);
 
 #ifdef __cplusplus

@@ -4,7 +4,7 @@
 
 #include "kernels/gemm/gemm.h"
 
-#define QK_GEMM(level, rows) qk_gemm_fn qk_gemm_##level;
+#define QK_GEMM(level, rows8, rows4) qk_gemm_fn qk_gemm_##level;
 #include "kernels/gemm/gemm.def"
 #undef QK_GEMM
 
