@@ -1,5 +1,7 @@
 #include "patterns/guards.h"
 
+#include "patterns/sets.h"
+
 static const char *const words[] = {
 #define QDQI_WHY_ROW(id, word, text) [QDQI_WHY_##id] = word,
     QDQI_WHY_MAP(QDQI_WHY_ROW)
@@ -71,6 +73,19 @@ static bool nearest(const qdq_graph *graph, const qdqi_op *op, uint32_t value) {
     (void)graph, (void)value;
     if (op->kind != QDQI_OP_INTERPOLATE && op->kind != QDQI_OP_RESIZE) return true;
     return qdqi_op_str_is(op, QDQI_A_MODE, "nearest");
+}
+
+/* Such an op may be recomputed by every reader: all that it needs is visible everywhere. */
+static bool dq_behind(const qdq_graph *graph, const qdqi_op *op, uint32_t value) {
+    (void)value;
+    for (uint32_t views = 0; views < QDQI_PATTERN_MAX_VIEWS; views++) {
+        const uint32_t producer = op->n_in && op->in[0] != QDQI_NONE ? graph->values[op->in[0]].producer : QDQI_NONE;
+        if (producer == QDQI_NONE || graph->ops[producer].folded) return true;
+        op = &graph->ops[producer];
+        if (qdqi_set_dq.has(op)) return true;
+        if (!qdqi_set_view.has(op)) return false;
+    }
+    return false;
 }
 
 #define QDQI_GUARD_ROW(guard, reason, text) const qdqi_guard qdqi_guard_##guard = {#guard, QDQI_WHY_##reason, guard};

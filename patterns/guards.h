@@ -29,7 +29,8 @@ extern "C" {
     X(DTYPE, "dtype", "the data type is not one that the entry takes")                                                 \
     X(SHAPE_GROWS, "shape_grows", "the op broadcasts the chain to a larger shape")                                     \
     X(NOT_CONSTANT, "not_constant", "the source is not constant")                                                      \
-    X(MODE, "mode", "an attribute selects another computation")
+    X(MODE, "mode", "an attribute selects another computation")                                                        \
+    X(NOT_DEQUANTIZED, "not_dequantized", "what the op reads is made by other ops than a Dequantize")
 
 typedef enum qdqi_why {
 #define QDQI_WHY_ROW(id, word, text) QDQI_WHY_##id,
@@ -56,7 +57,8 @@ typedef struct qdqi_guard {
     X(int_weights, DTYPE, "input 0 is s8, u8, s4, u4 or an 8-bit float")                                               \
     X(same_shape, SHAPE_GROWS, "output 0 has the shape of the value that comes in")                                    \
     X(const_src, NOT_CONSTANT, "input 0 is constant")                                                                  \
-    X(nearest, MODE, "an interpolation takes the nearest element")
+    X(nearest, MODE, "an interpolation takes the nearest element")                                                     \
+    X(dq_behind, NOT_DEQUANTIZED, "behind it and at most one more view is a Dequantize, a graph input or a constant")
 
 #define QDQI_GUARD_DECL(guard, reason, text) extern const qdqi_guard qdqi_guard_##guard;
 QDQI_GUARD_MAP(QDQI_GUARD_DECL)

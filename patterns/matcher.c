@@ -294,6 +294,24 @@ static bool enters_right(qdqi_matcher *m, const qdqi_pnode *node, uint32_t op_in
     return right || refuse(m, QDQI_WHY_PORT, NULL, op_index, *value_out);
 }
 
+static bool is_free_kind(const qdqi_op *op) {
+    return qdqi_set_dq.has(op) || qdqi_set_view.has(op);
+}
+
+/* The operand's Dequantize, and the views between. */
+static void list_dequantized(qdqi_matcher *m, uint32_t op_index) {
+    const qdqi_op *op = &m->graph->ops[op_index];
+    if (qdqi_set_dq.has(op)) {
+        list_op(m, op_index, true);
+        return;
+    }
+    if (!qdqi_set_view.has(op) || !qdqi_guard_dq_behind.pass(m->graph, op, QDQI_NONE)) return;
+    for (uint32_t up = op_index; up != QDQI_NONE && is_free_kind(&m->graph->ops[up]);) {
+        list_op(m, up, true);
+        up = qdqi_set_dq.has(&m->graph->ops[up]) ? QDQI_NONE : producer_of(m, input_of(&m->graph->ops[up], 0));
+    }
+}
+
 static bool add_downstream(qdqi_matcher *m, const qdqi_pnode *node, uint32_t op_index) {
     const qdqi_op *op = &m->graph->ops[op_index];
     const qdqi_op *last_op = &m->graph->ops[m->members[m->n_members - 1].op];
@@ -312,8 +330,8 @@ static bool add_downstream(qdqi_matcher *m, const qdqi_pnode *node, uint32_t op_
         member *from = member_of(m, producer);
         if (from)
             from->open--;
-        else if (node->dq_other && qdqi_set_dq.has(&m->graph->ops[producer]))
-            list_op(m, producer, true);
+        else if (node->dq_other)
+            list_dequantized(m, producer);
     }
     add_member(m, op_index);
     return true;

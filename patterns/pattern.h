@@ -8,10 +8,11 @@
  *   REP(min, max)     a run of min…max such ops
  *   GUARDS(G(name))   named predicates on the candidate op (guards.h)
  *   ANY_SIDE          the chain may enter a binary op by either port (commutative ops always take either port)
- *   DQ_OTHER          an operand that is not the chain's may come through a Dequantize, which is absorbed
+ *   DQ_OTHER          an operand that is not the chain's may come through a Dequantize (and views), which are absorbed
  *   SELF_OTHER        the run may be a small graph instead of a line: x * sigmoid(x), x * x, x * clip(x + 3)
  *   VARIADIC          every input port of the op, however many, is fed by the node that IN names
- *   RECOMPUTE         may be absorbed although others use it, as a Dequantize may: for ops on constants
+ *   RECOMPUTE         may be absorbed although others use it, as a Dequantize may: for ops on constants, and for views of a
+ *                     Dequantize
  *
  * Nodes before the anchor lie upstream of it and are matched backward, port by port. Nodes after it lie downstream and
  * are matched forward, greedily and without backtracking; each names its predecessor at one port. A commutative anchor is
@@ -42,7 +43,8 @@ enum {
     QDQI_PATTERN_MAX_NODES = 16,
     QDQI_PATTERN_MAX_INPUTS = 5, /* ports that IN can name */
     QDQI_PATTERN_MAX_GUARDS = 4,
-    QDQI_PATTERN_MAX_REP = 64 /* sum of the runs of an entry */
+    QDQI_PATTERN_MAX_VIEWS = 2, /* between a Dequantize and its reader */
+    QDQI_PATTERN_MAX_REP = 64   /* sum of the runs of an entry */
 };
 
 typedef struct qdqi_set {

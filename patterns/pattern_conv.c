@@ -2,30 +2,29 @@
 
 static const qdqi_pattern table[] = {
     {
-        /* Grouped weights that a framework keeps in another shape: the reshapes move no data. */
+        /* Weights known as floats, grouped ones perhaps kept in another shape: the reshapes move no data. */
         .name = "x8_conv_reshaped_weights",
         .recipe = qdqi_recipe_conv,
         .picture = "        [reshape]\n"
                    "           |\n"
-                   "          [q]\n"
+                   "           q\n"
                    "           |\n"
-                   "   dq     dq\n"
-                   "    \\     |\n"
-                   "     \\ reshape [dq]\n"
-                   "      \\   |    /\n"
+                   "   dq     dq   [dq]\n"
+                   "    |      |    |\n"
+                   " [view] [view] [view]\n"
+                   "     \\    |    /\n"
                    "   conv|convtranspose\n"
                    "          |\n"
                    "        chain\n"
                    "          |\n"
                    "         [q]\n",
-        NODES({ANY(dq), IN(OUT), GUARDS(G(int_src))},                 /* 0 src */
-              {ANY(relayout), OPT, IN(OUT)},                          /* 1 */
-              {ANY(q), OPT, IN(1)},                                   /* 2 weights known as floats */
-              {ANY(dq), IN(2), GUARDS(G(int_weights))},               /* 3 weights */
-              {ANY(relayout), IN(3)},                                 /* 4 */
-              {ANY(dq), OPT, IN(OUT)},                                /* 5 bias */
-              {ANY(conv), ANCHOR, IN(0, 4, 5), GUARDS(G(float_dst))}, /* 6 */
-              CHAIN(6, 0, 32), MAYBE_Q(7)),
+        NODES({ANY(dq), IN(OUT), GUARDS(G(int_src))}, VIEW(0), VIEW(1),   /* 0 src */
+              {ANY(relayout), OPT, IN(OUT)},                              /* 3 */
+              {ANY(q), IN(3)},                                            /* 4 weights known as floats */
+              {ANY(dq), IN(4), GUARDS(G(int_weights))}, VIEW(5), VIEW(6), /* 5 weights */
+              {ANY(dq), OPT, IN(OUT)}, VIEW(8),                           /* 8 bias */
+              {ANY(conv), ANCHOR, IN(2, 7, 9), GUARDS(G(float_dst))},     /* 10 */
+              CHAIN(10, 0, 32), MAYBE_Q(11)),
     },
     {
         .name = "x8_conv_post_ops",
@@ -33,34 +32,56 @@ static const qdqi_pattern table[] = {
         .picture = "          [q] const\n"
                    "           |\n"
                    "   dq     dq    [dq]\n"
+                   "    |     |      |\n"
+                   " [view] [view] [view]     view: typecast|reshape|transpose {0,2}\n"
                    "    \\     |     /\n"
-                   "   conv|convtranspose     chain: unary|binary|bias, {0,32},\n"
-                   "          |               either side, other operand [dq]\n"
+                   "   conv|convtranspose     chain: unary|binary|bias|typecast, {0,32},\n"
+                   "          |               either side, other operand [dq - view]\n"
                    "        chain\n"
                    "          |\n"
+                   "   [reshape|transpose {0,3}]\n"
+                   "          |\n"
                    "         [q]\n",
-        NODES({ANY(dq), IN(OUT), GUARDS(G(int_src))},                  /* 0 src */
-              {ANY(q), OPT, RECOMPUTE, IN(OUT), GUARDS(G(const_src))}, /* 1 weights known as floats */
-              {ANY(dq), IN(1), GUARDS(G(int_weights))},                /* 2 weights */
-              {ANY(dq), OPT, IN(OUT)},                                 /* 3 bias */
-              {ANY(conv), ANCHOR, IN(0, 2, 3), GUARDS(G(float_dst))},  /* 4 */
-              CHAIN(4, 0, 32), MAYBE_Q(5)),
+        NODES({ANY(dq), IN(OUT), GUARDS(G(int_src))}, VIEW(0), VIEW(1),   /* 0 src */
+              {ANY(q), OPT, RECOMPUTE, IN(OUT), GUARDS(G(const_src))},    /* 3 weights known as floats */
+              {ANY(dq), IN(3), GUARDS(G(int_weights))}, VIEW(4), VIEW(5), /* 4 weights */
+              {ANY(dq), OPT, IN(OUT)}, VIEW(7),                           /* 7 bias */
+              {ANY(conv), ANCHOR, IN(2, 6, 8), GUARDS(G(float_dst))},     /* 9 */
+              CHAIN(9, 0, 32), RELAYOUT(10), MAYBE_Q(11)),
     },
     {
         /* Constant weights: a dequantized copy is packed once. */
         .name = "w8_conv_post_ops",
         .recipe = qdqi_recipe_conv,
         .picture = "         dq const\n"
-                   "   src    |    [dq]\n"
+                   "          |\n"
+                   "   src  [view]  [dq - view]\n"
                    "     \\    |    /\n"
                    "   conv|convtranspose\n"
                    "          |\n"
                    "        chain\n"
                    "          |\n"
+                   "   [reshape|transpose {0,3}]\n"
+                   "          |\n"
                    "         [q]\n",
-        NODES({ANY(dq), IN(OUT), GUARDS(G(int_weights), G(const_src))}, /* 0 weights */
-              {ANY(dq), OPT, IN(OUT)},                                  /* 1 bias */
-              {ANY(conv), ANCHOR, IN(OUT, 0, 1), GUARDS(G(float_dst))}, CHAIN(2, 0, 32), MAYBE_Q(3)),
+        NODES({ANY(dq), IN(OUT), GUARDS(G(int_weights), G(const_src))}, VIEW(0), VIEW(1), /* 0 weights */
+              {ANY(dq), OPT, IN(OUT)}, VIEW(3),                                           /* 3 bias */
+              {ANY(conv), ANCHOR, IN(OUT, 2, 4), GUARDS(G(float_dst))}, CHAIN(5, 0, 32), RELAYOUT(6), MAYBE_Q(7)),
+    },
+    {
+        /* Integers by themselves; a cast and the scales follow in the chain. */
+        .name = "integer_conv_post_ops",
+        .recipe = qdqi_recipe_conv,
+        .picture = "   x8   x8  zps\n"
+                   "     \\  |  /\n"
+                   "    convinteger\n"
+                   "        |\n"
+                   "      chain\n"
+                   "        |\n"
+                   "   [reshape|transpose {0,3}]\n"
+                   "        |\n"
+                   "       [q]\n",
+        NODES({IS(CONVINTEGER), ANCHOR, IN(OUT, OUT)}, CHAIN(0, 0, 32), RELAYOUT(1), MAYBE_Q(2)),
     },
     {
         .name = "fp_conv_post_ops",
@@ -71,8 +92,10 @@ static const qdqi_pattern table[] = {
                    "        |\n"
                    "      chain\n"
                    "        |\n"
+                   "   [reshape|transpose {0,3}]\n"
+                   "        |\n"
                    "       [q]\n",
-        NODES({ANY(conv), ANCHOR, IN(OUT, OUT), GUARDS(G(float_dst))}, CHAIN(0, 0, 32), MAYBE_Q(1)),
+        NODES({ANY(conv), ANCHOR, IN(OUT, OUT), GUARDS(G(float_dst))}, CHAIN(0, 0, 32), RELAYOUT(1), MAYBE_Q(2)),
     },
 };
 QDQI_PATTERN_FAMILY(conv, table);

@@ -26,9 +26,16 @@ enum { OUT = -1 };
     .nodes = (const qdqi_pnode[]){__VA_ARGS__},                                                                        \
     .n_nodes = sizeof((const qdqi_pnode[]){__VA_ARGS__}) / sizeof(qdqi_pnode)
 
+/* A cast, reshape or transposition between a Dequantize (node `prev`) and its reader: the integers are read as it says, and
+ * nothing is moved. Two of them in a row at most. */
+#define VIEW(prev)                                                                                                     \
+    { ANY(view), OPT, RECOMPUTE, IN(prev), GUARDS(G(float_dst), G(dq_behind)) }
 /* A run of elementwise ops of unchanged shape, downstream of node `prev`: what a primitive takes as post-ops. */
 #define CHAIN(prev, min, max)                                                                                          \
     { ANY(chain), REP(min, max), IN(prev), ANY_SIDE, DQ_OTHER, SELF_OTHER, GUARDS(G(float_dst), G(same_shape)) }
+/* Up to three reshapes and transpositions of the result, which are done on the integers that the Quantize makes. */
+#define RELAYOUT(prev)                                                                                                 \
+    { ANY(relayout), REP(0, 3), IN(prev), GUARDS(G(float_dst)) }
 /* The Quantize that ends it. */
 #define MAYBE_Q(prev)                                                                                                  \
     { ANY(q), OPT, IN(prev) }

@@ -7,34 +7,56 @@ static const qdqi_pattern table[] = {
         .picture = "          [q] const\n"
                    "           |\n"
                    "   dq     dq    [dq]\n"
+                   "    |     |      |\n"
+                   " [view] [view] [view]     view: typecast|reshape|transpose {0,2}\n"
                    "    \\     |     /\n"
-                   "     matmul|gemm          chain: unary|binary|bias, {0,32},\n"
-                   "          |               either side, other operand [dq]\n"
+                   "     matmul|gemm          chain: unary|binary|bias|typecast, {0,32},\n"
+                   "          |               either side, other operand [dq - view]\n"
                    "        chain\n"
                    "          |\n"
+                   "   [reshape|transpose {0,3}]\n"
+                   "          |\n"
                    "         [q]\n",
-        NODES({ANY(dq), IN(OUT), GUARDS(G(int_src))},                   /* 0 src */
-              {ANY(q), OPT, RECOMPUTE, IN(OUT), GUARDS(G(const_src))},  /* 1 weights known as floats */
-              {ANY(dq), IN(1), GUARDS(G(int_weights))},                 /* 2 weights */
-              {ANY(dq), OPT, IN(OUT)},                                  /* 3 bias */
-              {ANY(matmul), ANCHOR, IN(0, 2, 3), GUARDS(G(float_dst))}, /* 4 */
-              CHAIN(4, 0, 32), MAYBE_Q(5)),
+        NODES({ANY(dq), IN(OUT), GUARDS(G(int_src))}, VIEW(0), VIEW(1),   /* 0 src */
+              {ANY(q), OPT, RECOMPUTE, IN(OUT), GUARDS(G(const_src))},    /* 3 weights known as floats */
+              {ANY(dq), IN(3), GUARDS(G(int_weights))}, VIEW(4), VIEW(5), /* 4 weights */
+              {ANY(dq), OPT, IN(OUT)}, VIEW(7),                           /* 7 bias */
+              {ANY(matmul), ANCHOR, IN(2, 6, 8), GUARDS(G(float_dst))},   /* 9 */
+              CHAIN(9, 0, 32), RELAYOUT(10), MAYBE_Q(11)),
     },
     {
         /* Weights are decompressed on the fly; src stays float. */
         .name = "w8_matmul_post_ops",
         .recipe = qdqi_recipe_matmul,
         .picture = "         dq\n"
-                   "   src    |    [dq]\n"
+                   "          |\n"
+                   "   src  [view]  [dq - view]\n"
                    "     \\    |    /\n"
                    "     matmul|gemm\n"
                    "          |\n"
                    "        chain\n"
                    "          |\n"
+                   "   [reshape|transpose {0,3}]\n"
+                   "          |\n"
                    "         [q]\n",
-        NODES({ANY(dq), IN(OUT), GUARDS(G(int_weights))}, /* 0 weights */
-              {ANY(dq), OPT, IN(OUT)},                    /* 1 bias */
-              {ANY(matmul), ANCHOR, IN(OUT, 0, 1), GUARDS(G(float_dst))}, CHAIN(2, 0, 32), MAYBE_Q(3)),
+        NODES({ANY(dq), IN(OUT), GUARDS(G(int_weights))}, VIEW(0), VIEW(1), /* 0 weights */
+              {ANY(dq), OPT, IN(OUT)}, VIEW(3),                             /* 3 bias */
+              {ANY(matmul), ANCHOR, IN(OUT, 2, 4), GUARDS(G(float_dst))}, CHAIN(5, 0, 32), RELAYOUT(6), MAYBE_Q(7)),
+    },
+    {
+        /* Integers by themselves; a cast and the scales follow in the chain. */
+        .name = "integer_matmul_post_ops",
+        .recipe = qdqi_recipe_matmul,
+        .picture = "   x8   x8  zps\n"
+                   "     \\  |  /\n"
+                   "   matmulinteger\n"
+                   "        |\n"
+                   "      chain\n"
+                   "        |\n"
+                   "   [reshape|transpose {0,3}]\n"
+                   "        |\n"
+                   "       [q]\n",
+        NODES({IS(MATMULINTEGER), ANCHOR, IN(OUT, OUT)}, CHAIN(0, 0, 32), RELAYOUT(1), MAYBE_Q(2)),
     },
     {
         .name = "fp_matmul_post_ops",
@@ -45,8 +67,10 @@ static const qdqi_pattern table[] = {
                    "        |\n"
                    "      chain\n"
                    "        |\n"
+                   "   [reshape|transpose {0,3}]\n"
+                   "        |\n"
                    "       [q]\n",
-        NODES({ANY(matmul), ANCHOR, IN(OUT, OUT), GUARDS(G(float_dst))}, CHAIN(0, 0, 32), MAYBE_Q(1)),
+        NODES({ANY(matmul), ANCHOR, IN(OUT, OUT), GUARDS(G(float_dst))}, CHAIN(0, 0, 32), RELAYOUT(1), MAYBE_Q(2)),
     },
 };
 QDQI_PATTERN_FAMILY(matmul, table);

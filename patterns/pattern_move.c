@@ -11,8 +11,8 @@ static const qdqi_pattern table[] = {
     {
         .name = "x8_requantize",
         .recipe = qdqi_recipe_move,
-        .picture = "   dq - q\n",
-        NODES({ANY(dq), IN(OUT), GUARDS(G(int_src))}, {ANY(q), ANCHOR, IN(0)}),
+        .picture = "   dq - [typecast] - q\n",
+        NODES({ANY(dq), IN(OUT), GUARDS(G(int_src))}, VIEW(0), {ANY(q), ANCHOR, IN(1)}),
     },
 };
 QDQI_PATTERN_FAMILY(move, table);

@@ -4,9 +4,9 @@ static const qdqi_pattern table[] = {
     {
         .name = "x8_pool_relayout",
         .recipe = qdqi_recipe_pool,
-        .picture = "   dq - avgpool|maxpool|globalpool - reshape|transpose - q\n",
+        .picture = "   dq - avgpool|maxpool|globalpool - reshape|transpose {1,3} - q\n",
         NODES({ANY(dq), IN(OUT), GUARDS(G(int_src))}, {ANY(pool), ANCHOR, IN(0), GUARDS(G(float_dst))},
-              {ANY(relayout), IN(1)}, {ANY(q), IN(2)}),
+              {ANY(relayout), REP(1, 3), IN(1), GUARDS(G(float_dst))}, {ANY(q), IN(2)}),
     },
     {
         .name = "x8_pool_post_ops",

@@ -40,8 +40,20 @@ static bool set_relayout(const qdqi_op *op) {
     return has_flag(op, QDQI_F_SHAPE_ONLY) || op->kind == QDQI_OP_STATICTRANSPOSE;
 }
 
-static bool set_chain(const qdqi_op *op) {
+static bool set_cast(const qdqi_op *op) {
+    return op->kind == QDQI_OP_TYPECAST || op->kind == QDQI_OP_CAST;
+}
+
+static bool set_view(const qdqi_op *op) {
+    return set_relayout(op) || set_cast(op);
+}
+
+static bool set_pointwise(const qdqi_op *op) {
     return has_flag(op, QDQI_F_UNARY | QDQI_F_BINARY) || op->kind == QDQI_OP_BIASADD || op->kind == QDQI_OP_PRELU;
+}
+
+static bool set_chain(const qdqi_op *op) {
+    return set_pointwise(op) || set_cast(op);
 }
 
 #define QDQI_SET_ROW(set, text) const qdqi_set qdqi_set_##set = {#set, set_##set};

@@ -18,7 +18,10 @@ extern "C" {
     X(norm, "softmax, normalisation and reduction ops")                                                                \
     X(move, "ops that move or repeat elements without changing them, one source")                                      \
     X(relayout, "reshape- and transpose-like ops")                                                                     \
-    X(chain, "elementwise unary and binary, BiasAdd, PReLU")
+    X(cast, "TypeCast, Cast")                                                                                          \
+    X(view, "what can stand between a Dequantize and its reader: reshape- and transpose-like ops, casts")              \
+    X(pointwise, "elementwise unary and binary, BiasAdd, PReLU")                                                       \
+    X(chain, "the same and casts")
 
 #define QDQI_SET_DECL(set, text) extern const qdqi_set qdqi_set_##set;
 QDQI_SET_MAP(QDQI_SET_DECL)

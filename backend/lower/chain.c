@@ -72,26 +72,58 @@ static bool reshaped_axis(const qdq_tensor_desc *from, const qdq_tensor_desc *to
     return false;
 }
 
-/* The integers of `dq`'s input in the shape of `value`: a view, as a value of lowering's own. */
-static qdq_status reshape_integers(qdqi_lower *lw, qdqi_operand *out, bool *done, qdq_error *err) {
+static bool is_cast(const qdqi_op *op) {
+    return op->kind == QDQI_OP_TYPECAST || op->kind == QDQI_OP_CAST;
+}
+
+/* One op between a Dequantize and its reader, done on the integers' descriptor. False when they would have to move. */
+static bool see_through(qdqi_lower *lw, const qdqi_op *op, qdq_tensor_desc *desc, qdqi_qparams *q) {
+    const qdq_tensor_desc *to = &qdqi_lower_val(lw, op->out[0])->desc;
+    if (is_cast(op)) return true;
+    if (op->kind == QDQI_OP_STATICTRANSPOSE) {
+        const qdq_tensor_desc from = *desc;
+        int32_t perm[QDQ_MAX_NDIMS], axis = 0;
+        if (q->gran == QDQI_GRAN_GROUP || !qdqi_transpose_perm(op, from.ndims, perm)) return false;
+        for (int32_t i = 0; i < from.ndims; i++) {
+            desc->dims[i] = from.dims[perm[i]];
+            desc->strides[i] = from.strides[perm[i]];
+            if (perm[i] == q->axis) axis = i;
+        }
+        q->axis = axis;
+        return true;
+    }
+    if (qdqi_same_dims(desc, to)) return true;
+    if (!qdqi_is_dense(desc) || !reshaped_axis(desc, to, q)) return false;
+    desc->ndims = to->ndims;
+    memcpy(desc->dims, to->dims, sizeof desc->dims);
+    qdqi_set_dense(desc);
+    return true;
+}
+
+enum { MAX_VIEWS = 4 };
+
+/* The integers behind views: the same bytes as a value of lowering's own, when the views leave them in place. */
+static qdq_status view_integers(qdqi_lower *lw, const uint32_t *views, uint32_t n, qdqi_operand *out, bool *done,
+                                qdq_error *err) {
     *done = false;
     QDQI_TRY(qdqi_lower_make(lw, out->q_value, err));
-    const qdqi_lval *base = qdqi_lower_val(lw, out->q_value);
-    qdq_tensor_desc desc = qdqi_lower_val(lw, out->value)->desc;
-    if (!qdqi_is_dense(&base->desc) || qdq_dtype_bits(base->desc.dtype) != 8) return QDQ_OK;
-    if (!reshaped_axis(&base->desc, &desc, &out->q)) return QDQ_OK;
-    desc.dtype = base->desc.dtype;
+    const qdq_tensor_desc base = qdqi_lower_val(lw, out->q_value)->desc;
+    qdq_tensor_desc desc = base;
+    for (uint32_t i = n; i-- > 0;)
+        if (!see_through(lw, &lw->graph->ops[views[i]], &desc, &out->q)) return QDQ_OK;
+    *done = true;
+    if (qdqi_same_dims(&base, &desc) && qdqi_same_strides(&base, &desc)) return QDQ_OK;
+    *done = qdq_dtype_bits(base.dtype) == 8;
+    if (!*done) return QDQ_OK;
     const uint32_t from = out->q_value;
     QDQI_TRY(qdqi_lower_new_value(lw, &desc, &out->q_value, err));
-    QDQI_TRY(qdqi_lower_alias(lw, out->q_value, from, err));
-    *done = true;
-    return QDQ_OK;
+    return qdqi_lower_see(lw, out->q_value, from, err);
 }
 
 static qdq_status set_operand(qdqi_lower *lw, const qdqi_part *part, uint32_t value, qdqi_operand *out,
                               qdq_error *err) {
     *out = (qdqi_operand){.value = value, .dq_op = QDQI_NONE, .q_value = QDQI_NONE};
-    bool reshaped = false;
+    uint32_t views[MAX_VIEWS], n_views = 0;
     uint32_t at = value;
     while (at != QDQI_NONE) {
         const uint32_t producer = lw->graph->values[at].producer;
@@ -103,20 +135,16 @@ static qdq_status set_operand(qdqi_lower *lw, const qdqi_part *part, uint32_t va
             if (st == QDQ_E_UNSUPPORTED) return QDQ_OK; /* stays a float operand, computed by its own step */
             QDQI_TRY(st);
             found.q_value = op->in[0];
-            bool done = true;
-            if (reshaped)
-                QDQI_TRY(reshape_integers(lw, &found, &done, err));
-            else
-                QDQI_TRY(qdqi_lower_make(lw, found.q_value, err));
+            bool done;
+            QDQI_TRY(view_integers(lw, views, n_views, &found, &done, err));
             found.dq_op = producer;
             if (done) *out = found;
             return QDQ_OK;
         }
-        /* between a Dequantize and its user: a cast drops no integer, a reshape moves none */
-        if ((op->schema->flags & QDQI_F_SHAPE_ONLY) != 0)
-            reshaped = reshaped || !qdqi_same_dims(&qdqi_lower_val(lw, op->in[0])->desc, &qdqi_lower_val(lw, at)->desc);
-        else if (op->kind != QDQI_OP_TYPECAST)
-            return QDQ_OK;
+        const bool view =
+            is_cast(op) || op->kind == QDQI_OP_STATICTRANSPOSE || (op->schema->flags & QDQI_F_SHAPE_ONLY) != 0;
+        if (!view || n_views == MAX_VIEWS) return QDQ_OK;
+        views[n_views++] = producer;
         at = op->in[0];
     }
     return QDQ_OK;
@@ -190,12 +218,43 @@ static void cut(const qdqi_lower *lw, const qdqi_part *part, qdqi_chain *chain) 
                 for (uint32_t i = 0; i < chain->n_links; i++)
                     link = link || chain->links[i].op == user;
                 const qdqi_op *op = &g->ops[user];
-                const bool cast = op->kind == QDQI_OP_TYPECAST || op->kind == QDQI_OP_CAST;
-                if (!link && !cast && in_part(part, user)) again = true;
+                if (!link && !is_cast(op) && in_part(part, user)) again = true;
             }
             if (again) chain->n_links = n;
         }
     }
+}
+
+static bool is_move(const qdqi_op *op) {
+    return (op->kind == QDQI_OP_STATICTRANSPOSE || (op->schema->flags & QDQI_F_SHAPE_ONLY) != 0) &&
+           op->n_in <= QDQI_CHAIN_OPERANDS;
+}
+
+/* ops[k…] reshape and transpose the value `cur` and end in a Quantize of one scale: then the primitive may quantize, and the
+ * integers are moved instead. n_moves stays 0 when that is not so. */
+static qdq_status read_moves(qdqi_lower *lw, const qdqi_part *part, qdqi_chain *chain, uint32_t k, uint32_t cur,
+                             qdq_error *err) {
+    uint32_t at = cur, n = 0;
+    for (; k + 1 < part->n_ops; k++) {
+        const qdqi_op *op = &lw->graph->ops[part->ops[k]];
+        if (op->in[0] != at || n == QDQI_CHAIN_MOVES || !(is_move(op) || is_cast(op))) return QDQ_OK;
+        if (is_move(op)) chain->moves[n++] = part->ops[k];
+        at = op->out[0];
+    }
+    const qdqi_op *q_op = &lw->graph->ops[part->ops[k]];
+    if ((q_op->schema->flags & QDQI_F_QUANTIZE) == 0 || q_op->in[0] != at) return QDQ_OK;
+    qdqi_qparams q;
+    const qdq_status st = qdqi_qparams_of(lw, q_op, &q, err);
+    if (st == QDQ_E_UNSUPPORTED || (st == QDQ_OK && (q.gran != QDQI_GRAN_TENSOR || qdq_dtype_bits(q.stored) != 8)))
+        return QDQ_OK;
+    QDQI_TRY(st);
+    qdq_tensor_desc desc = qdqi_lower_val(lw, cur)->desc;
+    desc.dtype = q.stored;
+    qdqi_set_dense(&desc);
+    chain->q = q;
+    chain->q_op = part->ops[k];
+    chain->n_moves = n;
+    return qdqi_lower_new_value(lw, &desc, &chain->out_value, err);
 }
 
 qdq_status qdqi_chain_build(qdqi_lower *lw, const qdqi_part *part, qdqi_chain *chain, qdq_error *err) {
@@ -224,7 +283,7 @@ qdq_status qdqi_chain_build(qdqi_lower *lw, const qdqi_part *part, qdqi_chain *c
         if (taken) continue;
         /* what is not downstream of the root belongs to an operand: made when the operand is read */
         if (!reads(op, cur) && !reads_result(g, part, chain, op)) continue;
-        if ((op->kind == QDQI_OP_TYPECAST || op->kind == QDQI_OP_CAST) && op->in[0] == cur &&
+        if (is_cast(op) && op->in[0] == cur &&
             qdqi_dtype_is_float(qdqi_lower_val(lw, op->out[0])->desc.dtype)) { /* rounds only where a result leaves */
             cur = op->out[0];
             continue;
@@ -234,6 +293,11 @@ qdq_status qdqi_chain_build(qdqi_lower *lw, const qdqi_part *part, qdqi_chain *c
             if (st != QDQ_OK && st != QDQ_E_UNSUPPORTED) return st;
             if (st == QDQ_OK) chain->q_op = index;
             chain->truncated = st != QDQ_OK;
+            break;
+        }
+        if (is_move(op) && op->in[0] == cur) {
+            QDQI_TRY(read_moves(lw, part, chain, k, cur, err));
+            chain->truncated = chain->n_moves == 0;
             break;
         }
         qdqi_link link = {.op = index};
@@ -264,7 +328,29 @@ qdq_status qdqi_chain_build(qdqi_lower *lw, const qdqi_part *part, qdqi_chain *c
         }
     if (chain->truncated) cut(lw, part, chain);
     const qdqi_op *last = &g->ops[part->ops[part->n_ops - 1]];
-    chain->out_value = last->out[0];
+    if (chain->truncated) chain->n_moves = 0;
+    chain->final_value = last->out[0];
+    if (chain->n_moves == 0) chain->out_value = chain->final_value;
+    return QDQ_OK;
+}
+
+qdq_status qdqi_chain_finish(qdqi_lower *lw, const qdqi_chain *chain, qdq_error *err) {
+    uint32_t at = chain->out_value;
+    if (chain->n_moves == 0 || qdqi_lower_val(lw, at)->buf == QDQI_NO_BUF)
+        return qdqi_lower_make(lw, chain->final_value, err);
+    for (uint32_t i = 0; i < chain->n_moves; i++) {
+        const qdqi_op *op = &lw->graph->ops[chain->moves[i]];
+        uint32_t in[QDQI_CHAIN_OPERANDS], to = chain->final_value;
+        memcpy(in, op->in, op->n_in * sizeof *in);
+        in[0] = at;
+        if (i + 1 < chain->n_moves) {
+            qdq_tensor_desc desc = qdqi_lower_val(lw, op->out[0])->desc;
+            desc.dtype = chain->q.stored;
+            QDQI_TRY(qdqi_lower_new_value(lw, &desc, &to, err));
+        }
+        QDQI_TRY(qdqi_lower_move(lw, op, in, &to, err));
+        at = to;
+    }
     return QDQ_OK;
 }
 

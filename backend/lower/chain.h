@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-enum { QDQI_CHAIN_MAX = 40, QDQI_CHAIN_OPERANDS = 5 };
+enum { QDQI_CHAIN_MAX = 40, QDQI_CHAIN_OPERANDS = 5, QDQI_CHAIN_MOVES = 4 };
 
 typedef struct qdqi_operand {
     uint32_t value;   /* what the compute op reads (the float) */
@@ -39,11 +39,19 @@ typedef struct qdqi_chain {
     qdqi_qparams q;
     bool
         truncated; /* ops follow the links that no primitive takes (and q_op, if any, is one of them): done one by one */
-    uint32_t out_value; /* of the partition */
+    uint32_t out_value; /* what root, links and Quantize make: the partition's output … */
+    /* … unless reshapes and transpositions stand before the Quantize: then out_value is the integers before them (a value of
+     * lowering's own), and qdqi_chain_finish moves those */
+    uint32_t n_moves;
+    uint32_t moves[QDQI_CHAIN_MOVES];
+    uint32_t final_value; /* the partition's output */
 } qdqi_chain;
 
 /* Errors: UNSUPPORTED when the ops are no such chain. */
 qdq_status qdqi_chain_build(qdqi_lower *lw, const qdqi_part *part, qdqi_chain *chain, qdq_error *err);
+
+/* Whatever is left after out_value, or after the last link if that is how far it came, up to the partition's output. */
+qdq_status qdqi_chain_finish(qdqi_lower *lw, const qdqi_chain *chain, qdq_error *err);
 
 /* MatMulInteger, ConvInteger, QLinearMatMul, QLinearConv: integer ops, whose operands and Quantize are read from their inputs. */
 bool qdqi_is_integer_root(const qdqi_op *op);
@@ -81,6 +89,8 @@ qdq_status qdqi_posts_operand(qdqi_lower *lw, qdqi_posts *posts, qdqi_dnnl_alg a
 qdq_status qdqi_posts_channel(qdqi_lower *lw, qdqi_posts *posts, qdqi_dnnl_alg alg, const float *values, int64_t n,
                               int32_t axis, qdq_error *err);
 
+/* Of a StaticTranspose, perm[i]: the input's dim that becomes dim i. False when an axis is out of range. */
+bool qdqi_transpose_perm(const qdqi_op *op, int32_t ndims, int32_t *perm);
 /* An op that only moves data, on the values `in`/`out` in place of its own (their integer forms, say). UNSUPPORTED when there is no
  * faster way than the reference. */
 qdq_status qdqi_lower_move(qdqi_lower *lw, const qdqi_op *op, const uint32_t *in, const uint32_t *out, qdq_error *err);

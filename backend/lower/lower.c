@@ -211,9 +211,13 @@ qdq_status qdqi_lower_written(qdqi_lower *lw, uint32_t value, qdq_error *err) {
 }
 
 qdq_status qdqi_lower_alias(qdqi_lower *lw, uint32_t value, uint32_t base, qdq_error *err) {
+    qdqi_set_dense(&qdqi_lower_val(lw, value)->desc);
+    return qdqi_lower_see(lw, value, base, err);
+}
+
+qdq_status qdqi_lower_see(qdqi_lower *lw, uint32_t value, uint32_t base, qdq_error *err) {
     qdqi_lval *lv = qdqi_lower_val(lw, value);
     const qdqi_lval *from = qdqi_lower_val(lw, base);
-    qdqi_set_dense(&lv->desc);
     if (from->data != NULL) {
         lv->data = from->data;
         return qdqi_lower_written(lw, value, err);

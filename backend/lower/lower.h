@@ -73,6 +73,8 @@ qdq_status qdqi_lower_write(qdqi_lower *lw, uint32_t value, const qdq_tensor_des
 qdq_status qdqi_lower_written(qdqi_lower *lw, uint32_t value, qdq_error *err);
 /* The value is `base` reinterpreted (same bytes). */
 qdq_status qdqi_lower_alias(qdqi_lower *lw, uint32_t value, uint32_t base, qdq_error *err);
+/* The value is the bytes of `base` in the dims and strides that its own descriptor says. */
+qdq_status qdqi_lower_see(qdqi_lower *lw, uint32_t value, uint32_t base, qdq_error *err);
 
 /* ---- constants and small steps ---- */
 qdq_status qdqi_lower_const(qdqi_lower *lw, const void *data, size_t bytes, qdqi_buf *buf_out, qdq_error *err);

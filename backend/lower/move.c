@@ -23,17 +23,25 @@ static qdq_status shape_only(qdqi_lower *lw, uint32_t in, uint32_t out, qdq_erro
     return qdqi_lower_written(lw, out, err);
 }
 
+bool qdqi_transpose_perm(const qdqi_op *op, int32_t ndims, int32_t *perm) {
+    uint32_t n;
+    const int64_t *order = qdqi_op_s64s(op, QDQI_A_ORDER, &n);
+    for (int32_t i = 0; i < ndims; i++) {
+        perm[i] = ndims - 1 - i;
+        if (n != 0 && (i >= (int32_t)n || !qdqi_norm_axis(order[i], ndims, &perm[i]))) return false;
+    }
+    return true;
+}
+
 /* out[i0, i1…] = in[perm]: a copy from a permuted view */
 static qdq_status transpose(qdqi_lower *lw, const qdqi_op *op, uint32_t in, uint32_t out, qdq_error *err) {
     const qdqi_lval *src = qdqi_lower_val(lw, in);
     qdq_tensor_desc layout, view = src->desc;
-    uint32_t n;
-    const int64_t *order = qdqi_op_s64s(op, QDQI_A_ORDER, &n);
+    int32_t perm[QDQ_MAX_NDIMS];
+    if (!qdqi_transpose_perm(op, view.ndims, perm)) return qdqi_refuse(err, "transpose", "order");
     for (int32_t i = 0; i < view.ndims; i++) {
-        int32_t d = view.ndims - 1 - i;
-        if (n != 0 && !qdqi_norm_axis(order[i], view.ndims, &d)) return qdqi_refuse(err, "transpose", "order");
-        view.dims[i] = src->desc.dims[d];
-        view.strides[i] = src->desc.strides[d];
+        view.dims[i] = src->desc.dims[perm[i]];
+        view.strides[i] = src->desc.strides[perm[i]];
     }
     qdqi_buf from, into;
     qdqi_lower_out_layout(lw, out, &layout);

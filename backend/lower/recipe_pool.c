@@ -130,7 +130,8 @@ static qdq_status native_pool(qdqi_lower *lw, pool *p, qdq_error *err) {
     *kept = impl;
     QDQI_TRY(qdqi_plan_step(lw->plan, &pool_ops, kept, bufs, 3, lw->part,
                             k->is_max ? "native max pool" : "native average pool", err));
-    return qdqi_lower_written(lw, p->chain.out_value, err);
+    QDQI_TRY(qdqi_lower_written(lw, p->chain.out_value, err));
+    return qdqi_chain_finish(lw, &p->chain, err);
 }
 
 qdq_status qdqi_recipe_pool(qdqi_lower *lw, const qdqi_part *part, qdq_error *err) {

@@ -75,7 +75,7 @@ qdq_status qdqi_lower_links(qdqi_lower *lw, const qdqi_chain *chain, uint32_t fi
         if (qdqi_is_refusal(st)) st = qdqi_lower_make(lw, dst, err);
         QDQI_TRY(st);
     }
-    return qdqi_lower_make(lw, chain->out_value, err);
+    return qdqi_chain_finish(lw, chain, err);
 }
 
 static qdq_status as_part(qdqi_lower *lw, const qdqi_op *op, qdqi_recipe_fn recipe, qdq_error *err) {

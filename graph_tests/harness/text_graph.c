@@ -14,6 +14,7 @@ static const struct {
     {"Quantize", "scales=[0.25]"},
     {"Dequantize", "scales=[0.5]"},
     {"Convolution", "strides=[1,1] pads_begin=[0,0] pads_end=[0,0] dilations=[1,1] data_format=NCX weights_format=OIX"},
+    {"ConvInteger", "strides=[1,1] pads_begin=[0,0] pads_end=[0,0] dilations=[1,1] data_format=NCX weights_format=OIX"},
     {"ConvTranspose",
      "strides=[1,1] pads_begin=[0,0] pads_end=[0,0] dilations=[1,1] data_format=NCX weights_format=IOX"},
     {"AvgPool", "strides=[1,1] pads_begin=[0,0] pads_end=[0,0] kernel=[1,1] exclude_pad=false data_format=NCX"},
@@ -384,6 +385,10 @@ static bool broken(const checker *c, uint32_t part, const char *what, const char
 
 static bool may_repeat(const checker *c, const qdqi_op *op) {
     if (op->schema->flags & QDQI_F_DEQUANTIZE) return true;
+    const bool view = op->kind == QDQI_OP_TYPECAST || op->kind == QDQI_OP_CAST || op->kind == QDQI_OP_STATICTRANSPOSE ||
+                      (op->schema->flags & QDQI_F_SHAPE_ONLY) != 0;
+    const uint32_t producer = op->n_in && op->in[0] != QDQI_NONE ? c->graph->values[op->in[0]].producer : QDQI_NONE;
+    if (view && (producer == QDQI_NONE || may_repeat(c, &c->graph->ops[producer]))) return true;
     for (uint32_t p = 0; p < op->n_in; p++) {
         if (op->in[p] == QDQI_NONE) continue;
         const qdqi_value *value = &c->graph->values[op->in[p]];

@@ -29,8 +29,8 @@ qdq_status qh_graph_from_text(const char *text, qdq_graph **graph_out, qdq_error
  * memory. */
 char *qh_parts_text(const qdq_graph *graph, const qdqi_parts *parts);
 
-/* Everything that a list of partitions promises, checked from the graph alone: each op is in exactly one (Dequantize ops
- * and ops on constants may be in several), ops in topological order, ports without duplicates and complete, every value
+/* Everything that a list of partitions promises, checked from the graph alone: each op is in exactly one (Dequantize ops,
+ * views of one and ops on constants may be in several), ops in topological order, ports without duplicates and complete, every value
  * made before it is read, nothing needed outside hidden. True when all holds; else `err` says what does not. */
 bool qh_parts_hold(const qdq_graph *graph, const qdqi_parts *parts, qdq_error *err);
 

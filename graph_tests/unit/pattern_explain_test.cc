@@ -110,10 +110,12 @@ TEST_F(PatternExplain, ATraceSeesEachStop) {
     ASSERT_TRUE(qdqi_matcher_try(matcher_, qdqi_pattern_at(0), 2, &trace, &match));
     EXPECT_EQ(match.n_ops, 5u);
     EXPECT_EQ(match.root, 2u);
-    ASSERT_EQ(steps.size(), 1u); // the run ends where the Quantize stands
-    EXPECT_TRUE(steps[0].cut);
-    EXPECT_EQ(steps[0].why, QDQI_WHY_KIND);
-    EXPECT_STREQ(graph_->ops[steps[0].op].name, "y");
+    ASSERT_EQ(steps.size(), 2u); // the runs of elementwise and of moving ops end where the Quantize stands
+    for (const qdqi_match_step &step : steps) {
+        EXPECT_TRUE(step.cut);
+        EXPECT_EQ(step.why, QDQI_WHY_KIND);
+        EXPECT_STREQ(graph_->ops[step.op].name, "y");
+    }
 
     // Claimed ops are not to be had, but a Dequantize is.
     qdqi_matcher_claim(matcher_);

@@ -240,6 +240,79 @@ TEST(PatternDequantize, OfAConstantThatNobodyAbsorbsIsSingle) {
     EXPECT_EQ(Partitioned("w:s8 4x8 const; b = Dequantize(w)"), "single(b)");
 }
 
+// ---- views: casts, reshapes and transpositions around the compute op ----
+
+TEST(PatternView, CastsAndMovesStandBetweenADequantizeAndItsReader) {
+    const std::string bf16 = kMatmul + "p = TypeCast(a); q = TypeCast(b); m = MatMul(p, q);";
+    EXPECT_EQ(Partitioned(bf16), "x8_matmul_post_ops(a b p q m)");
+    EXPECT_EQ(Partitioned(bf16 + "g = GELU(m); t:f32 = TypeCast(g); y = Quantize(t)"),
+              "x8_matmul_post_ops(a b p q m g t y)");
+    EXPECT_EQ(Partitioned("x:u8 4x2; w:s8 8x4 const; a = Dequantize(x); b = Dequantize(w);"
+                          "p = StaticTranspose(a) {order=[1,0]}; q = StaticTranspose(b) {order=[1,0]};"
+                          "r = StaticReshape(p) {shape=[1,2,4]}; m = MatMul(r, q); y = Quantize(m)"),
+              "x8_matmul_post_ops(a b p q r m y)");
+    EXPECT_EQ(Partitioned(kConv + "p = TypeCast(a); q = TypeCast(b); c:f32 8 const; d = TypeCast(c);"
+                                  "m = Convolution(p, q, d); t:f32 = TypeCast(m); y = Quantize(t)"),
+              "x8_conv_post_ops(a b p q d m t y)");
+    // A third one stays outside, and the source with it.
+    EXPECT_EQ(Partitioned(kMatmul + "p = StaticTranspose(a) {order=[1,0]}; q = StaticTranspose(p) {order=[1,0]};"
+                                    "r = StaticReshape(q) {shape=[2,4]}; m = MatMul(r, b)"),
+              "single(a) single(p) single(q) single(r) w8_matmul_post_ops(b m)");
+}
+
+TEST(PatternView, IsDoneAgainForEveryReader) {
+    EXPECT_EQ(Partitioned(kMatmul + "v:s8 4x8 const; c = Dequantize(v); p = TypeCast(a); q = TypeCast(b);"
+                                    "r = TypeCast(c); m = MatMul(p, q); n = MatMul(p, r)"),
+              "x8_matmul_post_ops(a b p q m) x8_matmul_post_ops(a c p r n)");
+    EXPECT_EQ(Partitioned(kMatmul + "p = TypeCast(a); q = TypeCast(b); m = MatMul(p, q); out p m"),
+              "single(a) single(p) x8_matmul_post_ops(a b p q m)");
+}
+
+TEST(PatternView, OfTheResidualToo) {
+    const std::string other = "o:s8 2x8; d = Dequantize(o); e = TypeCast(d); p = TypeCast(a); q = TypeCast(b);";
+    EXPECT_EQ(Partitioned(kMatmul + other + "m = MatMul(p, q); n = Add(m, e); t:f32 = TypeCast(n); y = Quantize(t)"),
+              "x8_matmul_post_ops(a b d e p q m n t y)");
+    // A cast of what an op computes stays where it is.
+    EXPECT_EQ(Partitioned(kMatmul + "o:f32 2x8; d = Tanh(o); e = TypeCast(d); p = TypeCast(a); q = TypeCast(b);"
+                                    "m = MatMul(p, q); n = Add(m, e)"),
+              "fp_eltwise(d e) x8_matmul_post_ops(a b p q m n)");
+}
+
+TEST(PatternTail, TheResultIsMovedBeforeTheQuantize) {
+    const std::string m = "x:u8 2x6x4; w:s8 4x8 const; a = Dequantize(x); b = Dequantize(w); m = MatMul(a, b);";
+    const std::string moves = "r = StaticReshape(m) {shape=[2,6,2,4]}; t = StaticTranspose(r) {order=[0,2,1,3]};";
+    EXPECT_EQ(Partitioned(m + moves + "y = Quantize(t)"), "x8_matmul_post_ops(a b m r t y)");
+    EXPECT_EQ(Partitioned(m + moves + "z = StaticReshape(t) {shape=[4,6,4]}; y = Quantize(z)"),
+              "x8_matmul_post_ops(a b m r t z y)");
+    EXPECT_EQ(Partitioned(m + moves + "z = Reorder(t)"), "x8_matmul_post_ops(a b m r t z)");
+    EXPECT_EQ(Partitioned(m + moves + "y = Quantize(t); out r y"), "x8_matmul_post_ops(a b m r) single(t) single(y)");
+    EXPECT_EQ(Partitioned("x:u8 1x4x6x6; a = Dequantize(x); p = AvgPool(a) {kernel=[2,2] strides=[2,2]};"
+                          "r = StaticReshape(p) {shape=[4,9]}; t = StaticTranspose(r) {order=[1,0]}; y = Quantize(t)"),
+              "x8_pool_relayout(a p r t y)");
+}
+
+TEST(PatternInteger, ScalesFollowAsAChain) {
+    const std::string m = "x:u8 2x4; w:s8 4x8 const; z:u8 1; s:f32 1; c:f32 8 const; m = MatMulInteger(x, w, z);";
+    EXPECT_EQ(Partitioned(m + "f:f32 = Cast(m) {to=f32}; n = Multiply(f, s); r = Add(n, c); y = Quantize(r)"),
+              "integer_matmul_post_ops(m f n r y)");
+    EXPECT_EQ(Partitioned(m), "single(m)");
+    EXPECT_EQ(Partitioned("x:u8 1x4x5x5; w:s8 8x4x3x3 const; s:f32 1; m = ConvInteger(x, w);"
+                          "f:f32 = Cast(m) {to=f32}; n = Multiply(s, f)"),
+              "integer_conv_post_ops(m f n)");
+}
+
+TEST(PatternEltwise, ACastThatIsQuantized) {
+    EXPECT_EQ(Partitioned("x:bf16 2x4; t:f32 = TypeCast(x); y = Quantize(t)"), "cast_quantize(t y)");
+    EXPECT_EQ(Partitioned("x:bf16 2x4; t:f32 = TypeCast(x)"), "single(t)");
+    EXPECT_EQ(Partitioned("x:u8 2x4; a = Dequantize(x); t = TypeCast(a); y = Quantize(t)"), "x8_requantize(a t y)");
+}
+
+TEST(PatternNorm, CastsBeforeTheQuantize) {
+    EXPECT_EQ(
+        Partitioned("x:bf16 2x4; o:bf16 2x4; m = SoftMax(x); n = Add(m, o); t:f32 = TypeCast(n); y = Quantize(t)"),
+        "fp_norm_post_ops(m n t y)");
+}
+
 // ---- convolution ----
 
 TEST(PatternConv, WholeChainIsOnePartition) {
@@ -272,14 +345,14 @@ TEST(PatternConv, WeightsKeptInAnotherShape) {
     const std::string x = "x:u8 1x8x5x5; a = Dequantize(x);";
     const std::string tail = "m = Convolution(a, r) {groups=8}; y = Quantize(m);";
     const std::string kept = x + "w:s8 8x1x1x3x3 const; b = Dequantize(w); r = StaticReshape(b) {shape=[8,1,3,3]};";
-    EXPECT_EQ(Partitioned(kept + tail), "x8_conv_reshaped_weights(a b r m y)");
+    EXPECT_EQ(Partitioned(kept + tail), "x8_conv_post_ops(a b r m y)");
     const std::string fake = x + "w:f32 8x1x1x3x3; v = StaticReshape(w) {shape=[8,1,3,3]}; q = Quantize(v);"
                                  "b = Dequantize(q); r = StaticReshape(b) {shape=[8,1,3,3]};";
     EXPECT_EQ(Partitioned(fake + tail), "x8_conv_reshaped_weights(a v q b r m y)");
-    // What others need too is left out, or keeps the weights float.
+    // What others need too is left out, or done twice when it moves nothing.
     EXPECT_EQ(Partitioned(fake + tail + "out y v"), "single(v) x8_conv_reshaped_weights(a q b r m y)");
-    EXPECT_EQ(Partitioned(fake + tail + "out y q"), "single(v) single(q) x8_conv_reshaped_weights(a b r m y)");
-    EXPECT_EQ(Partitioned(kept + tail + "out y r"), "single(a) single(b) single(r) fp_conv_post_ops(m y)");
+    EXPECT_EQ(Partitioned(fake + tail + "out y q"), "single(v) single(q) x8_conv_post_ops(a b r m y)");
+    EXPECT_EQ(Partitioned(kept + tail + "out y r"), "single(b) single(r) x8_conv_post_ops(a b r m y)");
 }
 
 TEST(PatternConv, FloatForms) {
