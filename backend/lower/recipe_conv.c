@@ -42,6 +42,19 @@ static const char *why_not_int8(qdqi_lower *lw, const conv *c) {
     return NULL;
 }
 
+/* Shapes on which oneDNN's convolution (3.7.2: brg_conv_fwd, gemm) writes wrong results or reads outside of its buffers: windows
+ * that lie in padding alone, and one input channel with one output column and a stride. */
+static const char *why_not_convolution(const conv *c, const qdq_tensor_desc *weights, const qdq_tensor_desc *dst) {
+    for (int32_t i = 0; i < c->sp.n; i++) {
+        const int64_t window = (c->sp.kernel[i] - 1) * c->sp.dilations[i] + 1;
+        if (c->sp.pads_begin[i] >= window || c->sp.pads_end[i] >= window) return "window_in_padding_alone";
+    }
+    const int32_t last = c->sp.n - 1;
+    if (weights->dims[c->sp.w_ic_dim] == 1 && c->sp.strides[last] > 1 && dst->dims[c->perm[2 + last]] == 1)
+        return "one_channel_and_one_strided_column";
+    return NULL;
+}
+
 /* [G,] O, I, spatial… from any weights_format. */
 static void weights_md(const conv *c, const qdq_tensor_desc *w, bool transposed, qdqi_dnnl_md *md) {
     const int64_t g = c->sp.groups;
@@ -169,6 +182,16 @@ qdq_status qdqi_recipe_conv(qdqi_lower *lw, const qdqi_part *part, qdq_error *er
     const qdqi_operand *a = &c->chain.operands[0], *w = &c->chain.operands[1];
     QDQI_TRY(
         qdqi_op_spatial(c->op, &qdqi_lower_val(lw, a->value)->desc, &qdqi_lower_val(lw, w->value)->desc, &c->sp, err));
+    const int32_t nd = c->sp.n + 2;
+    c->perm[0] = 0;
+    c->perm[1] = c->sp.nxc ? nd - 1 : 1;
+    for (int32_t i = 0; i < c->sp.n; i++)
+        c->perm[2 + i] = c->sp.nxc ? 1 + i : 2 + i;
+    if (!transposed) {
+        const char *wrong =
+            why_not_convolution(c, &qdqi_lower_val(lw, w->value)->desc, &qdqi_lower_val(lw, c->op->out[0])->desc);
+        if (wrong != NULL) return qdqi_refuse(err, "conv", wrong);
+    }
     const char *why = why_not_int8(lw, c);
     c->int8 = why == NULL;
     if (!c->int8 && qdqi_is_integer_root(c->op)) return qdqi_refuse(err, "conv", why);
@@ -181,11 +204,6 @@ qdq_status qdqi_recipe_conv(qdqi_lower *lw, const qdqi_part *part, qdq_error *er
     c->w = c->int8 ? w->q_value : w->value;
     c->flip = c->int8 && w->q.stored == QDQ_DTYPE_U8;
 
-    const int32_t nd = c->sp.n + 2;
-    c->perm[0] = 0;
-    c->perm[1] = c->sp.nxc ? nd - 1 : 1;
-    for (int32_t i = 0; i < c->sp.n; i++)
-        c->perm[2 + i] = c->sp.nxc ? 1 + i : 2 + i;
     qdqi_dnnl_conv params = {.transposed = transposed, .n_spatial = c->sp.n};
     for (int32_t i = 0; i < c->sp.n; i++) {
         params.strides[i] = c->sp.strides[i];
