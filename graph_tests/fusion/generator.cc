@@ -1,0 +1,279 @@
+#include "fusion/generator.h"
+
+#include "patterns/guards.h"
+#include "patterns/sets.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace qdq_test {
+
+namespace {
+
+bool Holds(const qdqi_pnode &node, const qdqi_schema *schema) {
+    if (!node.set) return schema->kind == node.kind;
+    qdqi_op op = {};
+    op.kind = schema->kind;
+    op.schema = schema;
+    op.n_out = schema->max_out == QDQI_VARIADIC ? 1u : schema->max_out;
+    if (schema->min_out == 1) op.n_out = 1;
+    return node.set->has(&op);
+}
+
+// The first entry that an elementwise op alone can start: from there on, an operand that is dequantized would start a
+// match of its own.
+size_t FirstEltwise() {
+    for (size_t i = 0; i < qdqi_pattern_count(); i++) {
+        const qdqi_pattern *p = qdqi_pattern_at(i);
+        for (uint32_t n = 0; n < p->n_nodes; n++)
+            if (p->nodes[n].anchor && p->nodes[n].set && std::strcmp(p->nodes[n].set->name, "chain") == 0) return i;
+    }
+    return SIZE_MAX;
+}
+
+bool Contains(const std::vector<std::string> &list, const char *item) {
+    return std::find(list.begin(), list.end(), item) != list.end();
+}
+
+} // namespace
+
+Generator::Generator(uint64_t seed, size_t entry)
+    : rng(seed * 1000003u + entry * 7919u), pattern_(qdqi_pattern_at(entry)) {
+    dq_operands_ = entry <= FirstEltwise();
+    net.noise = seed * 77777u + 1;
+    const double type = static_cast<double>(rng.Int(0, 99));
+    fp = type < 86 ? QDQ_DTYPE_F32 : type < 95 ? QDQ_DTYPE_BF16 : QDQ_DTYPE_F16;
+    zero_sizes = rng.Chance(0.05);
+}
+
+int64_t Generator::Dim(int64_t max) {
+    static const std::vector<int64_t> sizes = {1, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64, 65};
+    if (zero_sizes && rng.Chance(0.3)) return 0;
+    for (;;) {
+        const int64_t d = rng.Pick(sizes);
+        if (d <= max) return d;
+    }
+}
+
+Id Generator::FloatLeaf(const Want &want) {
+    const int64_t n = Count(want.dims);
+    std::vector<float> v(static_cast<size_t>(n));
+    const bool round = rng.Chance(0.2);
+    for (float &x : v) {
+        x = want.positive ? rng.Float(0.1f, want.amplitude) : rng.Float(-want.amplitude, want.amplitude);
+        if (round) x = std::round(x * 4.0f) / 4.0f + (want.positive ? 0.25f : 0.0f);
+    }
+    return net.Floats(want.dims, v, want.is_constant || (!want.is_variable && rng.Chance(0.3)), fp);
+}
+
+Id Generator::Index(const std::vector<int64_t> &from) {
+    return net.Ints(QDQ_DTYPE_S64, {static_cast<int64_t>(from.size())}, from, true);
+}
+
+bool Generator::HasGuard(const qdqi_pnode &node, const char *name) const {
+    for (const qdqi_guard *g : node.guards)
+        if (g && std::strcmp(g->name, name) == 0) return true;
+    return false;
+}
+
+std::vector<std::string> Generator::KindsOf(const qdqi_pnode &node) const {
+    std::vector<std::string> kinds;
+    for (size_t i = 0; i < qdqi_schema_count(); i++) {
+        const qdqi_schema *s = qdqi_schema_at(i);
+        if (!s->custom && Holds(node, s)) kinds.push_back(s->name);
+    }
+    return kinds;
+}
+
+bool Generator::HasNode(size_t node) const {
+    const qdqi_pnode &n = pattern_->nodes[node];
+    if (present_[node]) return true;
+    return n.n_in > 0 && n.in[0] >= 0 && HasNode(static_cast<size_t>(n.in[0]));
+}
+
+bool Generator::IsTame(Id id) {
+    if (id == kMissing) return false;
+    double largest;
+    return net.BadShare(id, 3e4, &largest) <= 0.05 && !net.IsFlat(id);
+}
+
+// ---- upstream ----
+
+Id Generator::Upstream(size_t index, const Want &want) {
+    const qdqi_pnode &node = pattern_->nodes[index];
+    const int child = node.n_in > 0 ? node.in[0] : -1;
+    if (!present_[index]) return child >= 0 ? Upstream(static_cast<size_t>(child), want) : FloatLeaf(want);
+    const std::vector<std::string> kinds = KindsOf(node);
+    if (Contains(kinds, "Dequantize")) {
+        if (child >= 0 && HasNode(static_cast<size_t>(child))) { // a Quantize, perhaps of a reshaped value
+            const qdqi_pnode &q = pattern_->nodes[child];
+            const std::vector<std::string> q_kinds = KindsOf(q);
+            if (!Contains(q_kinds, "Quantize")) {
+                failure = "generator: a Dequantize of something else than a Quantize";
+                return kMissing;
+            }
+            Want floats = want;
+            floats.is_constant = floats.is_constant || HasGuard(q, "const_src");
+            const int from = q.n_in > 0 ? q.in[0] : -1;
+            if (!present_[static_cast<size_t>(child)]) { // only what stands before it: integers are reshaped
+                present_[static_cast<size_t>(child)] = true;
+            }
+            const Id x = from >= 0 ? Upstream(static_cast<size_t>(from), floats) : FloatLeaf(floats);
+            return x == kMissing ? kMissing : DequantizedFloat(x, q_kinds, kinds);
+        }
+        Want ints = want;
+        ints.is_constant = ints.is_constant || HasGuard(node, "const_src");
+        return DequantizedLeaf(ints, kinds, HasGuard(node, "int_weights"), HasGuard(node, "int_src"));
+    }
+    if (Contains(kinds, "StaticReshape")) {
+        const auto make = [&](const Want &w) {
+            return child >= 0 ? Upstream(static_cast<size_t>(child), w) : FloatLeaf(w);
+        };
+        for (int attempt = 0; attempt < 20; attempt++) {
+            const Net::Mark mark = net.Now();
+            const Id id = MakeRelayout(rng.Pick(kinds), want, make);
+            if (id != kMissing) return id;
+            net.Rollback(mark);
+        }
+    }
+    failure = "generator: no builder for an upstream node of kinds " + (kinds.empty() ? "none" : kinds[0] + " …");
+    return kMissing;
+}
+
+// ---- downstream ----
+
+bool Generator::Downstream(size_t index, Id *v) {
+    const qdqi_pnode &node = pattern_->nodes[index];
+    const std::vector<std::string> kinds = KindsOf(node);
+    if (!present_[index]) return true;
+    const Sides sides = {node.any_side, node.dq_other && dq_operands_, node.self_other};
+    const auto n_run = [&](size_t from) { // ops of the run: all but the operands' Dequantizes
+        int n = 0;
+        for (size_t i = from; i < net.nodes.size(); i++)
+            n += (qdqi_schema_find(net.nodes[i].kind.c_str())->flags & QDQI_F_DEQUANTIZE) == 0;
+        return n;
+    };
+    const size_t first = net.nodes.size();
+    for (int n = 0; n < reps_[index]; n++) {
+        bool done = false;
+        if (node.rep_max > 0 && n_run(first) + 2 > node.rep_max) break;
+        for (int attempt = 0; attempt < 25 && !done; attempt++) {
+            const Net::Mark mark = net.Now();
+            const std::string kind = rng.Pick(kinds);
+            Id next = kMissing;
+            if (Contains(kinds, "Quantize"))
+                next = CloseWithQuantize(*v, kinds);
+            else if (Contains(kinds, "ReLU"))
+                next = ApplyChain(kind, *v, sides);
+            else if (Contains(kinds, "StaticReshape"))
+                next = ApplyMove(kind, *v);
+            else {
+                failure = "generator: no builder for a downstream node of kinds " + (kinds.empty() ? "none" : kinds[0]);
+                return false;
+            }
+            const bool is_q = Contains(kinds, "Quantize");
+            done = next != kMissing && (is_q || IsTame(next) || (n < node.rep_min && attempt > 20));
+            if (done)
+                *v = next;
+            else
+                net.Rollback(mark);
+        }
+        if (!done && n < std::max<int>(1, node.rep_min) && node.rep_max == 0) {
+            failure = "generator: node " + std::to_string(index) + " took nothing: " + net.error;
+            return false;
+        }
+        if (!done) break; // a shorter run
+    }
+    return true;
+}
+
+bool Generator::Make() {
+    const uint32_t n = pattern_->n_nodes;
+    present_.assign(n, true);
+    reps_.assign(n, 1);
+    size_t anchor = n;
+    for (size_t i = 0; i < n; i++)
+        if (pattern_->nodes[i].anchor) anchor = i;
+    if (anchor == n) {
+        failure = "generator: the entry has no anchor";
+        return false;
+    }
+    bool others = anchor > 0;
+    for (size_t i = 0; i < n; i++) {
+        const qdqi_pnode &node = pattern_->nodes[i];
+        if (node.optional) present_[i] = rng.Chance(i > anchor ? 0.75 : 0.45);
+        if (node.rep_max > 0) {
+            const int64_t usual = rng.Chance(0.06) ? node.rep_max : std::min<int64_t>(node.rep_max, rng.Int(0, 4));
+            reps_[i] = static_cast<int>(std::max<int64_t>(node.rep_min, usual));
+        }
+        if (i > anchor) others = others || (present_[i] && reps_[i] > 0);
+    }
+    if (!others) { // one op is no match
+        const size_t last = n - 1;
+        present_[last] = true;
+        reps_[last] = std::max(reps_[last], 1);
+    }
+    const qdqi_pnode &node = pattern_->nodes[anchor];
+    size_t n_needed = 0;
+    for (size_t p = 0; p < node.n_in; p++)
+        if (node.in[p] >= 0 && HasNode(static_cast<size_t>(node.in[p])) && !pattern_->nodes[node.in[p]].optional)
+            n_needed = p + 1;
+    const std::vector<std::string> kinds = KindsOf(node);
+    for (const std::string &kind : kinds)
+        if (!IsAnchorKind(kind) && !Contains(kinds, "Quantize")) {
+            failure = "generator: no builder for the anchor kind " + kind;
+            return false;
+        }
+    const Port in = [&](size_t port, const Want &asked, bool optional) -> Id {
+        Want want = asked;
+        want.is_variable = port == 0;
+        const int from = node.variadic ? node.in[0] : port < node.n_in ? node.in[port] : -1;
+        if (from >= 0 && HasNode(static_cast<size_t>(from))) return Upstream(static_cast<size_t>(from), want);
+        return optional && rng.Chance(0.5) ? kMissing : FloatLeaf(want);
+    };
+    std::string why;
+    for (int attempt = 0; attempt < 40; attempt++) {
+        net.Rollback({0, 0});
+        failure.clear();
+        root_kind = rng.Pick(kinds);
+        std::vector<Id> made;
+        if (Contains(kinds, "Quantize")) { // dq - q
+            const Id x = in(0, Want{{Dim(9), Dim(33)}}, false);
+            const Id q = x == kMissing ? kMissing : CloseWithQuantize(x, {root_kind});
+            if (q != kMissing) made = {q};
+        } else {
+            made = MakeAnchor(root_kind, n_needed, node.variadic, in);
+        }
+        if (failure.rfind("generator:", 0) == 0) return false;
+        why = net.error;
+        if (made.empty() || made[0] == kMissing) continue;
+        if (!Contains(kinds, "Quantize") && !IsTame(made[0])) continue;
+        Id v = made[0];
+        bool ok = true;
+        for (size_t i = anchor + 1; i < n && ok; i++)
+            ok = Downstream(i, &v);
+        if (failure.rfind("generator: no", 0) == 0) return false;
+        if (!ok || net.nodes.size() < 2) continue;
+        outputs = {v};
+        if (v == made[0]) outputs = made; // statistics
+        // lay some inputs out otherwise
+        for (Value &value : net.values) {
+            if (value.producer != -1 || value.is_constant || value.dims.size() < 3 || !rng.Chance(0.25)) continue;
+            if (qdq_dtype_bits(value.dtype) < 8 || Count(value.dims) == 0) continue;
+            const size_t rank = value.dims.size();
+            value.strides.assign(rank, 1);
+            int64_t stride = value.dims[1];
+            for (size_t d = rank; d-- > 2;) { // channels last
+                value.strides[d] = stride;
+                stride *= value.dims[d];
+            }
+            value.strides[0] = stride;
+        }
+        return true;
+    }
+    if (failure.empty()) failure = "nothing fits: " + why;
+    return false;
+}
+
+} // namespace qdq_test
