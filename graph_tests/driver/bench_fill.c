@@ -14,6 +14,7 @@ typedef struct role {
     bool denominator; /* itself divides */
     bool factor;      /* of a long product */
     bool scale, zp, index, mask;
+    int range;     /* of TensorFlow's ops: -1 the minimum, 1 the maximum */
     int64_t n_sum; /* elements of the sums it takes part in; 0: none */
     bool weight;   /* second operand of the sum */
     bool has_zp;   /* dequantized with a static zero point */
@@ -41,6 +42,15 @@ bool bench_is_transcendental(const char *kind) {
         "LayerNorm",   "GroupNorm", "Divide",      "ReduceL2", "Erf",        "ReduceMean", "AvgPool",
         "Interpolate", "HardSwish", "HardSigmoid", NULL};
     return is_one_of(kind, kinds);
+}
+
+/* Ports that hold a scale; the next one holds its zero point. */
+static bool is_scale(const char *kind, size_t port) {
+    static const char *const one[] = {"DynamicQuantize", "DynamicDequantize", "QuantizeLinear", "DequantizeLinear",
+                                      NULL};
+    static const char *const three[] = {"QLinearMatMul", "QLinearConv", NULL};
+    if (is_one_of(kind, one)) return port == 1;
+    return is_one_of(kind, three) && (port == 1 || port == 4 || port == 6);
 }
 
 static bool wants_positive(const char *kind, size_t port) {
@@ -101,9 +111,10 @@ static void trace_op(tracer *t, const qdqi_json_op *op, size_t port, bool direct
         r->zp_value = zps != NULL && zps->type == 'I' && zps->n > 0 ? zps->v.s64s[0] : 0;
     }
     if (direct) {
-        const bool dynamic = strncmp(op->kind, "Dynamic", 7) == 0;
-        r->scale |= dynamic && port == 1;
-        r->zp |= dynamic && port == 2;
+        r->scale |= is_scale(op->kind, port);
+        r->zp |= port > 0 && is_scale(op->kind, port - 1);
+        if (port > 0 && (strcmp(op->kind, "QuantizeV2") == 0 || strcmp(op->kind, "TFDequantize") == 0))
+            r->range = port == 1 ? -1 : 1;
         r->denominator |= strcmp(op->kind, "Divide") == 0 && port == 1;
         r->factor |= strcmp(op->kind, "ReduceProd") == 0;
         r->mask |= strcmp(op->kind, "Select") == 0 && port == 0;
@@ -116,7 +127,7 @@ static void trace_op(tracer *t, const qdqi_json_op *op, size_t port, bool direct
         }
     }
     r->positive |= wants_positive(op->kind, port);
-    if (r->scale || r->zp || r->index || hides_sign(op->kind)) return;
+    if (r->scale || r->zp || r->range != 0 || r->index || hides_sign(op->kind)) return;
     for (size_t i = 0; i < op->n_out; i++)
         trace(t, op->out[i].id, false, depth + 1);
 }
@@ -196,6 +207,7 @@ static double quantize_value(const qdqi_json_op *op, uint64_t bits) {
 static double float_value(const role *r, const bench_drive *drive, uint64_t bits) {
     static const double powers[] = {0.5, 1.0, 2.0, 4.0};
     if (r->scale) return (bits & 1 ? 0.15625 : 0.125) * powers[bits >> 8 & 1];
+    if (r->range != 0) return r->range * powers[bits >> 8 & 3];
     if (r->denominator) return powers[bits >> 8 & 3];
     if (r->factor) return powers[bits >> 8 & 1] * (bits >> 16 & 1 ? 2.0 : 1.0) * (bits >> 24 & 1 ? -1.0 : 1.0);
     if (r->quantize != NULL && r->n_sum == 0) return quantize_value(r->quantize, bits);
