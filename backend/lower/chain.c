@@ -543,6 +543,18 @@ qdq_status qdqi_posts_channel(qdqi_lower *lw, qdqi_posts *p, qdqi_dnnl_alg alg, 
     return QDQ_OK;
 }
 
+/* 1 / scale where that is exact for all, or NULL. */
+static const float *exact_reciprocals(qdqi_lower *lw, const qdqi_qparams *q) {
+    if (q->scales == NULL) return NULL;
+    float *r = qdqi_arena_alloc(&lw->arena, (size_t)q->n, sizeof *r);
+    for (int64_t i = 0; r != NULL && i < q->n; i++) {
+        int exponent;
+        r[i] = 1.0f / q->scales[i];
+        if (!isnormal(q->scales[i]) || !isnormal(r[i]) || fabsf(frexpf(q->scales[i], &exponent)) != 0.5f) return NULL;
+    }
+    return r;
+}
+
 qdq_status qdqi_posts_quantize(qdqi_lower *lw, qdqi_posts *p, const qdqi_qparams *q, bool as_attributes,
                                qdq_error *err) {
     if (q->gran == QDQI_GRAN_GROUP) return qdqi_refuse(err, "quantize", "grouped_dst");
@@ -564,9 +576,13 @@ qdq_status qdqi_posts_quantize(qdqi_lower *lw, qdqi_posts *p, const qdqi_qparams
     /* divide and add as post-ops: per channel, this is what every implementation gets right */
     if (room(p) < 2) return qdqi_refuse(err, "quantize", "too_many_post_ops");
     if (q->has_zp && q->zps == NULL) return qdqi_refuse(err, "quantize", "runtime_zp_per_channel");
-    qdqi_dnnl_post post = {.alg = QDQI_DNNL_BIN_DIV};
+    const float *factors = exact_reciprocals(lw, q); /* a division costs more (and a linear post-op much more) */
+    qdqi_dnnl_post post = {.alg = factors != NULL ? QDQI_DNNL_BIN_MUL : QDQI_DNNL_BIN_DIV};
     if (!axis_md(p, q->axis, q->n, &post.operand)) return qdqi_refuse(err, "quantize", "axis");
-    QDQI_TRY(qdqi_qparams_scale_buf(lw, q, &buf, err));
+    if (factors != NULL)
+        QDQI_TRY(qdqi_lower_const(lw, factors, (size_t)q->n * sizeof *factors, &buf, err));
+    else
+        QDQI_TRY(qdqi_qparams_scale_buf(lw, q, &buf, err));
     qdqi_args_add(p->args, (qdqi_dnnl_arg)(QDQI_DNNL_POST_OP + (int)p->attr->n_posts), buf);
     (void)add_post(p, post);
     if (!q->has_zp) return QDQ_OK;

@@ -1,7 +1,9 @@
-/* [dq] - SoftMax|LogSoftmax|LayerNorm|BatchNormInference|Reduce* - chain - [q]   ->   one oneDNN primitive on floats. */
+/* [dq] - SoftMax|LogSoftmax|LayerNorm|BatchNormInference|Reduce* - chain - [q]   ->   one oneDNN primitive, on floats, or
+ * for LayerNorm on the integers before the Dequantize. */
 #include "base/dtype.h"
 #include "lower/single.h"
 
+#include <math.h>
 #include <string.h>
 
 typedef struct norm {
@@ -12,6 +14,7 @@ typedef struct norm {
     qdqi_dnnl_attr attr;
     qdqi_args args;
     qdqi_chain chain;
+    float epsilon;
 } norm;
 
 /* A per-channel vector as f32 content for the primitive. */
@@ -76,8 +79,7 @@ static qdq_status create(qdqi_lower *lw, norm *m, qdqi_dnnl_prim **prim, qdq_err
             QDQI_TRY(vector_arg(lw, m, 1, QDQI_DNNL_NORM_SCALE, err));
             QDQI_TRY(vector_arg(lw, m, 2, QDQI_DNNL_NORM_SHIFT, err));
         }
-        return qdqi_dnnl_layernorm(qdqi_op_f32(op, QDQI_A_EPSILON), affine, &m->src_md, &m->dst_md, &m->attr, prim,
-                                   err);
+        return qdqi_dnnl_layernorm(m->epsilon, affine, &m->src_md, &m->dst_md, &m->attr, prim, err);
     }
     default: break;
     }
@@ -113,26 +115,40 @@ static qdq_status batchnorm(qdqi_lower *lw, norm *m, qdqi_dnnl_prim **prim, qdq_
     return qdqi_dnnl_batchnorm(qdqi_op_f32(m->op, QDQI_A_EPSILON), false, &m->src_md, &m->dst_md, &m->attr, prim, err);
 }
 
-qdq_status qdqi_recipe_norm(qdqi_lower *lw, const qdqi_part *part, qdq_error *err) {
+/* A constant added to the source does not change a LayerNorm, and a factor of it is one of the deviation:
+ * LN(s (q - zp), epsilon) = LN(q, epsilon / s^2). So it reads the integers as they are. (Others have no such way: the source
+ * scale of oneDNN's softmax multiplies its result.) */
+static qdq_status source_as_integers(norm *m, qdq_error *err) {
+    const qdqi_operand *a = &m->chain.operands[0];
+    if (a->dq_op == QDQI_NONE || a->q.real != QDQ_DTYPE_F32 ||
+        (a->q.stored != QDQ_DTYPE_U8 && a->q.stored != QDQ_DTYPE_S8))
+        return qdqi_refuse(err, "layernorm", "not_from_8_bits");
+    if (!qdqi_qparams_is_const_tensor(&a->q) || !qdqi_qparams_positive(&a->q))
+        return qdqi_refuse(err, "layernorm", "scale_of_src");
+    const double s = (double)a->q.scales[0];
+    m->epsilon = (float)((double)m->epsilon / (s * s));
+    return isnormal(m->epsilon) ? QDQ_OK : qdqi_refuse(err, "layernorm", "epsilon");
+}
+
+static bool is_float_source(const qdq_tensor_desc *src) {
+    return qdqi_dtype_is_float(src->dtype) && (src->dtype == QDQ_DTYPE_F32 || qdqi_dnnl_has_dtype(src->dtype));
+}
+
+static qdq_status lower_norm(qdqi_lower *lw, const qdqi_part *part, bool integers, qdq_error *err) {
     norm *m = qdqi_arena_alloc(&lw->arena, 1, sizeof *m);
     if (m == NULL) return QDQI_NO_MEMORY(err);
     m->op = &lw->graph->ops[part->root];
-    if (m->op->kind == QDQI_OP_BATCHNORMINFERENCE) {
-        const qdqi_lower_point here = qdqi_lower_here(lw);
-        const qdq_status st = qdqi_recipe_binary(lw, part, err);
-        if (st != QDQ_E_UNSUPPORTED) return st;
-        qdqi_lower_undo(lw, here);
-    }
     if (m->op->n_in > QDQI_CHAIN_OPERANDS && m->op->kind != QDQI_OP_BATCHNORMINFERENCE)
         return qdqi_refuse(err, "norm", "operands");
     QDQI_TRY(qdqi_chain_build(lw, part, &m->chain, err));
     const qdqi_operand *a = &m->chain.operands[0];
-    QDQI_TRY(qdqi_operand_as_float(lw, a, err));
+    if (m->op->kind == QDQI_OP_LAYERNORM) m->epsilon = qdqi_op_f32(m->op, QDQI_A_EPSILON);
+    QDQI_TRY(integers ? source_as_integers(m, err) : qdqi_operand_as_float(lw, a, err));
+    const uint32_t from = integers ? a->q_value : a->value;
     const bool bn = m->op->kind == QDQI_OP_BATCHNORMINFERENCE;
     const bool reduce = (m->op->schema->flags & QDQI_F_REDUCE) != 0;
-    m->src = qdqi_lower_val(lw, a->value)->desc;
-    if (!qdqi_dtype_is_float(m->src.dtype) || (m->src.dtype != QDQ_DTYPE_F32 && !qdqi_dnnl_has_dtype(m->src.dtype)))
-        return qdqi_refuse(err, "norm", "dtype");
+    m->src = qdqi_lower_val(lw, from)->desc;
+    if (!integers && !is_float_source(&m->src)) return qdqi_refuse(err, "norm", "dtype");
     if (m->src.ndims == 0 || m->src.ndims > 6) return qdqi_refuse(err, "norm", "rank");
     if (!qdqi_is_packed(&m->src) || m->op->kind == QDQI_OP_LAYERNORM) qdqi_set_dense(&m->src);
     const uint32_t root_out = m->op->out[0];
@@ -159,6 +175,23 @@ qdq_status qdqi_recipe_norm(qdqi_lower *lw, const qdqi_part *part, qdq_error *er
     m->dst_md.dtype = qdqi_lower_val(lw, out)->desc.dtype;
     qdqi_dnnl_prim *prim;
     QDQI_TRY(bn ? batchnorm(lw, m, &prim, err) : create(lw, m, &prim, err));
-    QDQI_TRY(qdqi_finish_unary_prim(lw, prim, &m->args, a->value, &m->src, out, &m->layout, err));
+    if (integers && qdqi_dnnl_prim_is_ref(prim)) {
+        qdqi_dnnl_prim_destroy(prim);
+        return qdqi_refuse(err, "layernorm", "onednn_has_only_a_reference");
+    }
+    QDQI_TRY(qdqi_finish_unary_prim(lw, prim, &m->args, from, &m->src, out, &m->layout, err));
     return qdqi_lower_links(lw, &m->chain, n_done, err); /* what did not fit */
+}
+
+qdq_status qdqi_recipe_norm(qdqi_lower *lw, const qdqi_part *part, qdq_error *err) {
+    const qdqi_lower_point here = qdqi_lower_here(lw);
+    qdq_status st = QDQ_E_UNSUPPORTED;
+    switch ((int)lw->graph->ops[part->root].kind) {
+    case QDQI_OP_BATCHNORMINFERENCE: st = qdqi_recipe_binary(lw, part, err); break;
+    case QDQI_OP_LAYERNORM: st = lower_norm(lw, part, true, err); break;
+    default: break;
+    }
+    if (st != QDQ_E_UNSUPPORTED) return st;
+    qdqi_lower_undo(lw, here);
+    return lower_norm(lw, part, false, err);
 }

@@ -127,6 +127,8 @@ qdq_status qdqi_lower_quant(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) {
     impl.kernel.real = q.real;
     impl.kernel.stored = q.stored;
     impl.kernel.order = q.add_zp_after_rounding ? QK_ROUND_THEN_ADD : QK_ADD_THEN_ROUND;
+    const size_t dst_bits = qdq_dtype_bits(impl.quantize ? q.stored : q.real);
+    impl.kernel.stream = impl.n / 8 * dst_bits > qk_isa_stream_bytes(); /* more than the caches keep for its reader */
     if (!quant_map(&q, &src, &impl.kernel.map) || !qk_quant_init(&impl.kernel))
         return qdqi_refuse(err, op->schema->name, "no_kernel_for_dtype_or_groups");
     qdqi_buf bufs[4] = {0, 0, 0, QDQI_NO_BUF};

@@ -1,6 +1,7 @@
 #include "kernel_data.h"
 #include "kernels/quant/quant.h"
 
+#include <algorithm>
 #include <cmath>
 #include <gtest/gtest.h>
 #include <limits>
@@ -345,6 +346,46 @@ TEST(Quant, DequantizePublishedValues) {
         qk_dequantize(&q, &two, nullptr, packed + 2, out, 0, 2);
         EXPECT_EQ(F(out, out + 2), (F{-16, -2}));
     }
+}
+
+// Past the caches or not, aligned or not, one scale or one per column or group: the same floats, and none beyond.
+TEST(Quant, StreamedDequantizationIsTheSame) {
+    Cap cap;
+    const size_t rows = 5;
+    std::vector<float> scales(rows * 300);
+    std::vector<int32_t> zps(scales.size());
+    for (size_t i = 0; i < scales.size(); i++) {
+        scales[i] = 0.01f + 0.001f * float(i % 91);
+        zps[i] = int32_t(i % 7) - 3;
+    }
+    std::vector<uint8_t> src(rows * 300 * 4);
+    for (size_t i = 0; i < src.size(); i++)
+        src[i] = uint8_t(i * 37 + i / 256);
+    for (qk_isa isa : levels())
+        for (qdq_dtype d : kStored)
+            for (size_t cols : {1, 16, 40, 128, 256, 300})
+                for (int form = 0; form < 3; form++)
+                    for (size_t off : {0, 1, 16}) {
+                        qk_isa_set_cap(isa);
+                        qk_quant_map map = QK_QUANT_PER_TENSOR;
+                        if (form == 1) map = {1, cols, 1, 1, 0};
+                        if (form == 2) map = {rows, cols, 1, 32, 0};
+                        const int32_t *z = d == QDQ_DTYPE_S32 ? nullptr : zps.data();
+                        const size_t n = rows * cols, guard = 32;
+                        std::vector<float> out[2];
+                        for (int stream = 0; stream < 2; stream++) {
+                            qk_quant q = make(QDQ_DTYPE_F32, d, QK_ROUND_THEN_ADD, map, stream != 0);
+                            out[stream].assign(n + off + 2 * guard, -777.0f);
+                            auto base = reinterpret_cast<uintptr_t>(out[stream].data());
+                            size_t to_line = (64 - base % 64) % 64 / sizeof(float); // so that offset 0 is aligned
+                            float *dst = out[stream].data() + to_line + off;
+                            qk_dequantize(&q, scales.data(), z, src.data(), dst, 0, n);
+                            std::rotate(out[stream].begin(), out[stream].begin() + long(to_line + off),
+                                        out[stream].end());
+                        }
+                        ASSERT_EQ(out[0], out[1]) << qk_isa_name(isa) << " dtype=" << int(d) << " cols=" << cols
+                                                  << " form=" << form << " off=" << off;
+                    }
 }
 
 TEST(Quant, NarrowFloatsRoundLikeTheReference) {

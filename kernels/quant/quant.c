@@ -2,6 +2,9 @@
 #include "kernels/quant/quant_row.h"
 
 #include <string.h>
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
 
 static const qk_quant_row *const rows[] = {
 #define QK_QUANT(level) &qk_quant_##level,
@@ -112,7 +115,7 @@ static void dequantize_f32(const job *j, const void *src, float *dst, size_t at,
         const int32_t *zps = j->zps ? j->zps + p.param : NULL;
         const void *s = (const char *)src + done * j->type.bytes;
         if (p.rows)
-            q->row->dq_cols[j->type.index](s, dst + done, p.rows, p.cols, p.cols, j->scales + p.param, zps);
+            q->row->dq_cols[j->type.index](s, dst + done, p.rows, p.cols, p.cols, j->scales + p.param, zps, stream);
         else
             q->row->dq_run[j->type.index](s, dst + done, p.n, j->scales[p.param], zps ? *zps : 0, stream);
         done += p.n;
@@ -129,6 +132,14 @@ static const void *element(const void *base, qdq_dtype dtype, size_t i) {
                   : dtype == QDQ_DTYPE_F32 || dtype == QDQ_DTYPE_S32 ? 32
                                                                      : 16;
     return (const char *)base + (bits == 4 ? i / 2 : i * (bits / 8));
+}
+
+/* Streaming stores are in no order with others until a fence; one for all pieces of a call. */
+static void stream_end(const qk_quant *quant) {
+    (void)quant;
+#if defined(__SSE2__)
+    if (quant->stream) _mm_sfence();
+#endif
 }
 
 static bool job_of(const qk_quant *quant, const float *scales, const int32_t *zps, job *out) {
@@ -152,9 +163,10 @@ void qk_quantize(const qk_quant *quant, const float *scales, const int32_t *zps,
             (quant->real == QDQ_DTYPE_F16 ? quant->row->f32_of_f16 : quant->row->f32_of_bf16)(s, reals, m);
             s = reals;
         }
-        quantize_f32(&j, s, j.type.is_4bit ? bytes : d, first, m, quant->stream);
+        quantize_f32(&j, s, j.type.is_4bit ? bytes : d, first, m, !j.type.is_4bit && quant->stream);
         if (j.type.is_4bit) quant->row->pack4(bytes, d, m, j.type.is_signed);
     }
+    stream_end(quant);
 }
 
 void qk_dequantize(const qk_quant *quant, const float *scales, const int32_t *zps, const void *src, void *dst,
@@ -176,6 +188,7 @@ void qk_dequantize(const qk_quant *quant, const float *scales, const int32_t *zp
         dequantize_f32(&j, s, wide ? d : reals, first, m, wide && quant->stream);
         if (!wide) (quant->real == QDQ_DTYPE_F16 ? quant->row->f16_of_f32 : quant->row->bf16_of_f32)(reals, d, m);
     }
+    stream_end(quant);
 }
 
 void qk_quant_table(const qk_x8 *src, void (*map)(float *values, size_t n, void *context), void *context,

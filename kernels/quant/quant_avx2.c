@@ -119,11 +119,9 @@ QK_INLINE void dq_run(int type, const void *src_, float *dst, size_t n, float sc
     __m256 scale = _mm256_set1_ps(scale_);
     __m256i zp = _mm256_set1_epi32(zp_);
     size_t i = 0, bytes = bytes_of(type);
-    if (stream && (uintptr_t)dst % 32 == 0) {
+    if (stream && (uintptr_t)dst % 32 == 0)
         for (; n - i >= 8; i += 8)
             _mm256_stream_ps(dst + i, dq_8(type, src + i * bytes, scale, zp));
-        _mm_sfence();
-    }
     for (; n - i >= 8; i += 8)
         _mm256_storeu_ps(dst + i, dq_8(type, src + i * bytes, scale, zp));
     if (i < n) {
@@ -136,25 +134,31 @@ QK_INLINE void dq_run(int type, const void *src_, float *dst, size_t n, float sc
 }
 
 QK_INLINE void dq_cols(int type, const void *src_, float *dst, size_t rows, size_t cols, size_t stride,
-                       const float *scales, const int32_t *zps) {
+                       const float *scales, const int32_t *zps, bool stream) {
     bool ok = true;
     for (size_t c = 0; zps && c < cols; c++)
         ok &= zp_ok(type, zps[c]);
     if (!ok) {
-        qk_quant_ref.dq_cols[type](src_, dst, rows, cols, stride, scales, zps);
+        qk_quant_ref.dq_cols[type](src_, dst, rows, cols, stride, scales, zps, stream);
         return;
     }
     const char *src = src_;
     size_t bytes = bytes_of(type), whole = cols / 8 * 8;
-    for (size_t r = 0; r < rows; r++)
+    for (size_t r = 0; r < rows; r++) {
+        float *row = dst + r * stride;
+        const bool past_caches = stream && (uintptr_t)row % 32 == 0;
         for (size_t c = 0; c < whole; c += 8) {
             __m256i zp = zps ? _mm256_loadu_si256((const __m256i *)(zps + c)) : _mm256_setzero_si256();
-            _mm256_storeu_ps(dst + r * stride + c,
-                             dq_8(type, src + (r * stride + c) * bytes, _mm256_loadu_ps(scales + c), zp));
+            __m256 x = dq_8(type, src + (r * stride + c) * bytes, _mm256_loadu_ps(scales + c), zp);
+            if (past_caches)
+                _mm256_stream_ps(row + c, x);
+            else
+                _mm256_storeu_ps(row + c, x);
         }
+    }
     if (whole < cols)
         qk_quant_ref.dq_cols[type](src + whole * bytes, dst + whole, rows, cols - whole, stride, scales + whole,
-                                   zps ? zps + whole : NULL);
+                                   zps ? zps + whole : NULL, stream);
 }
 
 /* ---- narrow floats: tails as the reference does them ---- */

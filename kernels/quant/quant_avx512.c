@@ -62,7 +62,6 @@ QK_INLINE void q_blocks(int type, bool add_first, const float *src, void *dst, s
         }
     }
     q_lanes(type, add_first, src + i, out + i * bytes, n - i, d, zp);
-    if (stream) _mm_sfence();
 }
 
 QK_INLINE void q_run(int type, const float *src, void *dst, size_t n, float scale, int32_t zp, qk_quant_order order,
@@ -163,27 +162,36 @@ QK_INLINE void dq_run(int type, const void *src_, float *dst, size_t n, float sc
             }
     }
     dq_lanes(type, src + i * bytes_of(type), dst + i, n - i, scale, zp);
-    if (stream) _mm_sfence();
+}
+
+QK_INLINE __m512 dq_16_cols(int type, const char *src, __mmask16 lanes, const float *scales, const int32_t *zps) {
+    __m512i q = load_lanes(type, src, lanes);
+    if (zps) q = _mm512_sub_epi32(q, _mm512_maskz_loadu_epi32(lanes, zps));
+    return _mm512_mul_ps(_mm512_cvtepi32_ps(q), _mm512_maskz_loadu_ps(lanes, scales));
 }
 
 QK_INLINE void dq_cols(int type, const void *src_, float *dst, size_t rows, size_t cols, size_t stride,
-                       const float *scales, const int32_t *zps) {
+                       const float *scales, const int32_t *zps, bool stream) {
     bool ok = true;
     for (size_t c = 0; zps && c < cols; c++)
         ok &= zp_ok(type, zps[c]);
     if (!ok) {
-        qk_quant_ref.dq_cols[type](src_, dst, rows, cols, stride, scales, zps);
+        qk_quant_ref.dq_cols[type](src_, dst, rows, cols, stride, scales, zps, stream);
         return;
     }
     const char *src = src_;
-    for (size_t r = 0; r < rows; r++, src += stride * bytes_of(type), dst += stride)
-        for (size_t c = 0; c < cols; c += 16) {
+    size_t bytes = bytes_of(type);
+    for (size_t r = 0; r < rows; r++, src += stride * bytes, dst += stride) {
+        size_t c = 0;
+        if (stream && (uintptr_t)dst % 64 == 0)
+            for (; cols - c >= 16; c += 16)
+                _mm512_stream_ps(dst + c, dq_16_cols(type, src + c * bytes, 0xffff, scales + c, zps ? zps + c : NULL));
+        for (; c < cols; c += 16) {
             __mmask16 lanes = qk512_lanes(cols - c);
-            __m512i q = load_lanes(type, src + c * bytes_of(type), lanes);
-            if (zps) q = _mm512_sub_epi32(q, _mm512_maskz_loadu_epi32(lanes, zps + c));
-            __m512 s = _mm512_maskz_loadu_ps(lanes, scales + c);
-            _mm512_mask_storeu_ps(dst + c, lanes, _mm512_mul_ps(_mm512_cvtepi32_ps(q), s));
+            _mm512_mask_storeu_ps(dst + c, lanes,
+                                  dq_16_cols(type, src + c * bytes, lanes, scales + c, zps ? zps + c : NULL));
         }
+    }
 }
 
 /* ---- narrow floats ---- */

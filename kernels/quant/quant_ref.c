@@ -37,7 +37,8 @@ static int64_t quantize_one(float x, float scale, int32_t zp, qk_quant_order ord
             dst[i] = (float)((int64_t)s[i] - zp) * scale;                                                              \
     }                                                                                                                  \
     static void dq_cols_##name(const void *src, float *dst, size_t rows, size_t cols, size_t stride,                   \
-                               const float *scales, const int32_t *zps) {                                              \
+                               const float *scales, const int32_t *zps, bool stream) {                                 \
+        (void)stream;                                                                                                  \
         const type *s = src;                                                                                           \
         for (size_t r = 0; r < rows; r++, s += stride, dst += stride)                                                  \
             for (size_t c = 0; c < cols; c++)                                                                          \

@@ -7,7 +7,7 @@
 /* Stored types with kernels of their own. */
 enum { QK_U8, QK_S8, QK_U16, QK_S16, QK_S32, QK_N_STORED };
 
-/* n contiguous elements with one scale. */
+/* n contiguous elements with one scale. Whoever asks to `stream` also sees to the fence. */
 typedef void qk_quantize_run(const float *src, void *dst, size_t n, float scale, int32_t zp, qk_quant_order order,
                              bool stream);
 typedef void qk_dequantize_run(const void *src, float *dst, size_t n, float scale, int32_t zp, bool stream);
@@ -15,7 +15,7 @@ typedef void qk_dequantize_run(const void *src, float *dst, size_t n, float scal
 typedef void qk_quantize_cols(const float *src, void *dst, size_t rows, size_t cols, size_t stride, const float *scales,
                               const int32_t *zps, qk_quant_order order);
 typedef void qk_dequantize_cols(const void *src, float *dst, size_t rows, size_t cols, size_t stride,
-                                const float *scales, const int32_t *zps);
+                                const float *scales, const int32_t *zps, bool stream);
 
 typedef struct qk_quant_row {
     qk_quantize_run *q_run[QK_N_STORED];

@@ -22,8 +22,8 @@
         dq_run(type, src, dst, n, scale, zp, stream);                                                                  \
     }                                                                                                                  \
     static void dq_cols_##name(const void *src, float *dst, size_t rows, size_t cols, size_t stride,                   \
-                               const float *scales, const int32_t *zps) {                                              \
-        dq_cols(type, src, dst, rows, cols, stride, scales, zps);                                                      \
+                               const float *scales, const int32_t *zps, bool stream) {                                 \
+        dq_cols(type, src, dst, rows, cols, stride, scales, zps, stream);                                              \
     }
 
 /* 32-bit results need more than f32 to saturate: the reference does them. */
