@@ -9,7 +9,7 @@ static bool set_dq(const qdqi_op *op) {
 }
 
 static bool set_q(const qdqi_op *op) {
-    return has_flag(op, QDQI_F_QUANTIZE) && op->n_out == 1;
+    return has_flag(op, QDQI_F_QUANTIZE); /* QuantizeV2 gives out its range as well */
 }
 
 static bool set_matmul(const qdqi_op *op) {

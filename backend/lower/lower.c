@@ -289,6 +289,43 @@ static qdq_status fold(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) {
     return QDQ_OK;
 }
 
+/* The range that QuantizeV2 gives out depends on the range that comes in alone: known now when that is constant. The op is
+ * computed on no elements. */
+static qdq_status tf_ranges(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) {
+    const qdqi_lval *min = qdqi_lower_val(lw, op->in[1]), *max = qdqi_lower_val(lw, op->in[2]);
+    if (min->data == NULL || max->data == NULL || qdqi_lower_val(lw, op->out[1])->data != NULL) return QDQ_OK;
+    qdq_tensor_desc x = qdqi_lower_val(lw, op->in[0])->desc, y = qdqi_lower_val(lw, op->out[0])->desc;
+    const int64_t axis = qdqi_op_s64(op, QDQI_A_AXIS);
+    if (x.ndims == 0 || (x.ndims == 1 && axis == 0)) return QDQ_OK; /* no dim could be empty */
+    const int32_t none = axis == 0 ? 1 : 0;
+    x.dims[none] = y.dims[none] = 0;
+    qdqi_set_dense(&x);
+    qdqi_set_dense(&y);
+    qdqi_ref_tensor in[3] = {
+        {&x, NULL}, {&min->desc, (void *)(uintptr_t)min->data}, {&max->desc, (void *)(uintptr_t)max->data}};
+    qdqi_ref_tensor out[3] = {{&y, NULL}};
+    const qdq_tensor_desc *in_descs[3] = {&x, &min->desc, &max->desc}, *out_descs[3] = {&y};
+    for (uint32_t i = 1; i < 3; i++) {
+        qdqi_lval *lv = qdqi_lower_val(lw, op->out[i]);
+        size_t bytes;
+        qdqi_set_dense(&lv->desc);
+        QDQI_TRY(desc_bytes(&lv->desc, &bytes, err));
+        out[i] = (qdqi_ref_tensor){&lv->desc, qdqi_arena_alloc(&lw->arena, 1, bytes)};
+        if (out[i].data == NULL) return QDQI_NO_MEMORY(err);
+        out_descs[i] = &lv->desc;
+    }
+    qdqi_ref_args args = {.op = op, .n_in = 3, .n_out = 3, .in = in, .out = out};
+    QDQI_TRY(qdqi_ref_scratch_bytes(op, in_descs, out_descs, &args.scratch_bytes, err));
+    args.scratch = qdqi_malloc_aligned(args.scratch_bytes);
+    if (args.scratch == NULL) return QDQI_NO_MEMORY(err);
+    const qdq_status st = qdqi_ref_run(&args, err);
+    qdqi_free_aligned(args.scratch);
+    QDQI_TRY(st);
+    for (uint32_t i = 1; i < 3; i++)
+        qdqi_lower_val(lw, op->out[i])->data = out[i].data;
+    return QDQ_OK;
+}
+
 /* ---- one op, one partition -------------------------------------------------------------------------------------- */
 
 qdq_status qdqi_lower_op(qdqi_lower *lw, uint32_t op_index, qdq_error *err) {
@@ -302,6 +339,7 @@ qdq_status qdqi_lower_op(qdqi_lower *lw, uint32_t op_index, qdq_error *err) {
     }
     if (made) return QDQ_OK; /* an absorbed Dequantize that an earlier partition had to materialise */
     if (all_constant(lw, op)) return fold(lw, op, err);
+    if (op->kind == QDQI_OP_QUANTIZEV2) QDQI_TRY(tf_ranges(lw, op, err));
     if (empty) {
         for (uint32_t i = 0; i < op->n_out; i++) {
             qdq_tensor_desc layout;
@@ -339,7 +377,12 @@ qdq_status qdqi_lower_part(qdqi_lower *lw, const qdqi_part *part, qdq_error *err
     if (fused && !empty) {
         const qdqi_lower_point here = qdqi_lower_here(lw);
         qdq_error why = {0};
-        const qdq_status st = part->recipe(lw, part, &why);
+        const qdqi_op *closing = &lw->graph->ops[part->ops[part->n_ops - 1]];
+        qdq_status st = QDQ_OK;
+        if (closing->kind == QDQI_OP_QUANTIZEV2) st = tf_ranges(lw, closing, &why);
+        if (st == QDQ_OK) st = part->recipe(lw, part, &why);
+        for (uint32_t i = 1; st == QDQ_OK && i < closing->n_out; i++) /* a recipe makes the first output */
+            if (qdqi_lower_val(lw, closing->out[i])->data != NULL) st = qdqi_lower_written(lw, closing->out[i], &why);
         if (st == QDQ_OK) return QDQ_OK;
         if (!qdqi_is_refusal(st)) {
             if (err != NULL) *err = why;

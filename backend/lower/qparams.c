@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/dtype.h"
+#include "ref/ref.h"
 
 #include <math.h>
 #include <string.h>
@@ -126,40 +127,23 @@ static qdq_status onnx_granularity(const qdqi_op *op, const qdq_tensor_desc *ten
     return QDQ_OK;
 }
 
-/* TensorFlow's Dequantize with constant ranges: scale and integer zero point of the modes that have them. MIN_FIRST's own
- * formula adds in another order: equal in real arithmetic only. */
-static qdq_status from_tf_ranges(qdqi_lower *lw, const qdqi_op *op, qdqi_qparams *q, qdq_error *err) {
+/* TensorFlow: constant ranges of the modes that are affine. */
+static qdq_status from_tf(qdqi_lower *lw, const qdqi_op *op, const qdq_tensor_desc *tensor, qdqi_qparams *q,
+                          qdq_error *err) {
     const qdqi_lval *min = qdqi_lower_val(lw, op->in[1]), *max = qdqi_lower_val(lw, op->in[2]);
-    const bool scaled = qdqi_op_str_is(op, QDQI_A_MODE, "SCALED");
-    if (!scaled && !qdqi_op_str_is(op, QDQI_A_MODE, "MIN_FIRST"))
-        return qdqi_refuse(err, op->schema->name, "no_integer_zero_point");
     if (min->data == NULL || max->data == NULL) return qdqi_refuse(err, op->schema->name, "runtime_range");
-    const float *mins, *maxs;
     q->n = qdqi_n_elems(&min->desc);
-    QDQI_TRY(const_scales(lw, min, q->n, &mins, err));
-    QDQI_TRY(const_scales(lw, max, q->n, &maxs, err));
-    const int64_t lo = qdqi_dtype_min(q->stored), hi = qdqi_dtype_max(q->stored);
-    const float lowest = (float)(lo + (qdqi_op_bool(op, QDQI_A_NARROW_RANGE) ? 1 : 0));
     float *scales = qdqi_arena_alloc(&lw->arena, (size_t)(q->n < 1 ? 1 : q->n), sizeof *scales);
     int32_t *zps = qdqi_arena_alloc(&lw->arena, (size_t)(q->n < 1 ? 1 : q->n), sizeof *zps);
     if (scales == NULL || zps == NULL) return QDQI_NO_MEMORY(err);
-    for (int64_t i = 0; i < q->n; i++) {
-        const float of_max = maxs[i] / (float)hi;
-        const float of_min = lo < 0 ? mins[i] / lowest : of_max;
-        scales[i] = of_min < of_max ? of_max : of_min;
-        zps[i] = 0;
-        if (!scaled) {
-            scales[i] = (float)((double)(maxs[i] - mins[i]) / (double)(hi - lo));
-            const float zp = (float)lo - roundf(mins[i] / scales[i]);
-            if (!(zp >= (float)lo && zp <= (float)hi)) return qdqi_refuse(err, op->schema->name, "range_without_zero");
-            zps[i] = (int32_t)zp;
-        }
-        if (!isfinite(scales[i]) || scales[i] == 0.0f) return qdqi_refuse(err, op->schema->name, "range_without_step");
-    }
+    for (int64_t i = 0; i < q->n; i++)
+        if (!qdqi_ref_tf_affine(op, q->stored, qdqi_load_f32(min->data, min->desc.dtype, i),
+                                qdqi_load_f32(max->data, max->desc.dtype, i), &scales[i], &zps[i]))
+            return qdqi_refuse(err, op->schema->name, "not_affine");
     q->scales = scales;
     q->zps = zps;
     settle_zp(q, q->n);
-    return QDQ_OK;
+    return qdqi_op_s64(op, QDQI_A_AXIS) < 0 ? QDQ_OK : set_axis(op, tensor, q, err);
 }
 
 qdq_status qdqi_qparams_of(qdqi_lower *lw, const qdqi_op *op, qdqi_qparams *q, qdq_error *err) {
@@ -179,9 +163,10 @@ qdq_status qdqi_qparams_of(qdqi_lower *lw, const qdqi_op *op, qdqi_qparams *q, q
         q->add_zp_after_rounding = true;
         QDQI_TRY(qdqi_qparams_inputs(lw, op, 1, 2, q, err));
         QDQI_TRY(onnx_granularity(op, src, q, err));
-    } else if (op->kind == QDQI_OP_TFDEQUANTIZE) {
-        QDQI_TRY(from_tf_ranges(lw, op, q, err));
-        if (qdqi_op_s64(op, QDQI_A_AXIS) >= 0) QDQI_TRY(set_axis(op, src, q, err));
+    } else if (op->kind == QDQI_OP_QUANTIZEV2 || op->kind == QDQI_OP_TFDEQUANTIZE) {
+        q->add_zp_after_rounding = true;
+        q->half_away = op->kind == QDQI_OP_QUANTIZEV2 && !qdqi_op_str_is(op, QDQI_A_ROUND_MODE, "HALF_TO_EVEN");
+        QDQI_TRY(from_tf(lw, op, src, q, err));
     } else {
         return qdqi_refuse(err, op->schema->name, "not_affine");
     }

@@ -23,6 +23,7 @@ typedef struct qdqi_qparams {
     int32_t axis; /* of the tensor, in [0, ndims) */
     int64_t group[QDQ_MAX_NDIMS];
     bool add_zp_after_rounding; /* ONNX; false: oneDNN's order */
+    bool half_away;             /* TensorFlow: ties away from zero; what rounds to even is one off exactly there */
     /* constant parameters: arrays in the lowering arena (n = 1 for TENSOR); NULL when they are runtime tensors */
     const float *scales;
     const int32_t *zps;

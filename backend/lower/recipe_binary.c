@@ -371,6 +371,7 @@ qdq_status qdqi_recipe_binary(qdqi_lower *lw, const qdqi_part *part, qdq_error *
     b->dst = qdqi_lower_val(lw, out)->desc;
     b->impl.chain.dst = (qk_binary_end){.dtype = b->dst.dtype, .step = 1};
     if (all && chain->q_op != QDQI_NONE) {
+        if (q->half_away) return qdqi_refuse(err, "binary", "rounds_differently");
         if (!qdqi_qparams_is_const_tensor(q)) return qdqi_refuse(err, "binary", "dst_not_per_tensor_constant");
         b->impl.chain.dst.scale = q->scales[0];
         b->impl.chain.dst.zp = qdqi_qparams_zp0(q);

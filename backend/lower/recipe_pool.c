@@ -81,6 +81,7 @@ static qdq_status native_pool(qdqi_lower *lw, pool *p, qdq_error *err) {
     const qdqi_qparams *q = &p->chain.q;
     if (a->dq_op == QDQI_NONE || p->chain.q_op == QDQI_NONE || p->chain.n_links != 0)
         return qdqi_refuse(err, "native pool", "not_between_integers");
+    if (q->half_away) return qdqi_refuse(err, "native pool", "rounds_differently");
     if (!qdqi_qparams_is_const_tensor(&a->q) || !qdqi_qparams_is_const_tensor(q))
         return qdqi_refuse(err, "native pool", "not_per_tensor_constant");
     qdq_tensor_desc src = qdqi_lower_val(lw, a->q_value)->desc;

@@ -108,6 +108,10 @@ static bool rounds_in_half(qdqi_lower *lw, const qdqi_op *op, const qdqi_qparams
 
 qdq_status qdqi_lower_quant(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) {
     qdqi_qparams q;
+    /* of TensorFlow's only (q - 0) * scale has the same roundings */
+    if (op->kind == QDQI_OP_QUANTIZEV2 ||
+        (op->kind == QDQI_OP_TFDEQUANTIZE && !qdqi_op_str_is(op, QDQI_A_MODE, "SCALED")))
+        return qdqi_refuse(err, op->schema->name, "rounds_differently");
     QDQI_TRY(qdqi_qparams_of(lw, op, &q, err));
     if (rounds_in_half(lw, op, &q)) return qdqi_refuse(err, op->schema->name, "half_precision_quotient");
     if (op->kind == QDQI_OP_DEQUANTIZELINEAR && q.stored == QDQ_DTYPE_S32 && q.zp_value != QDQI_NONE)
@@ -353,6 +357,7 @@ static bool as_x8(const qdqi_qparams *q, qk_x8 *out) {
 qdq_status qdqi_chain_table(qdqi_lower *lw, const qdqi_qparams *from, const uint32_t *ops, uint32_t n_ops,
                             uint32_t value, const qdqi_qparams *to, uint8_t table[256], qdq_error *err) {
     qk_x8 src, dst;
+    if (to->half_away) return qdqi_refuse(err, "table", "rounds_differently");
     if (!as_x8(from, &src) || !as_x8(to, &dst)) return qdqi_refuse(err, "table", "not_per_tensor_constant_x8");
     map_ctx c = {lw, ops, n_ops, value, QDQ_OK, err};
     qk_quant_table(&src, n_ops == 0 ? NULL : map_values, &c, &dst,

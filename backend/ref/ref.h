@@ -33,6 +33,10 @@ qdq_status qdqi_ref_scratch_bytes(const qdqi_op *op, const qdq_tensor_desc *cons
 /* Compute `args->op`. Errors: BAD_* for contents that break the op's rules (an index out of range, a zero scale), INTERNAL. */
 qdq_status qdqi_ref_run(const qdqi_ref_args *args, qdq_error *err);
 
+/* TensorFlow's QuantizeV2 and TFDequantize with a range [min, max], as real = (q - zp) * scale: modes SCALED and MIN_FIRST.
+ * False where no integer zero point (MIN_COMBINED) or no full range of the type (a narrow QuantizeV2) says the same. */
+bool qdqi_ref_tf_affine(const qdqi_op *op, qdq_dtype stored, float min, float max, float *scale_out, int32_t *zp_out);
+
 /* The fold function of qdqi_graph_finalize. */
 qdq_status qdqi_ref_fold(const qdq_graph *graph, const qdqi_op *op, void *const *out_data, qdq_error *err);
 

@@ -228,3 +228,40 @@ qdq_status qdqi_ref_tfdequantize(qdqi_ref_ctx *c) {
     qdqi_ref_qmap_walk(&map, dq_run, &job);
     return QDQ_OK;
 }
+
+/* ---- as an affine quantization ----------------------------------------------------------------------------------- */
+
+bool qdqi_ref_tf_affine(const qdqi_op *op, qdq_dtype stored, float min, float max, float *scale_out, int32_t *zp_out) {
+    const bool quantizes = op->kind == QDQI_OP_QUANTIZEV2;
+    const bool narrow = qdqi_op_bool(op, QDQI_A_NARROW_RANGE);
+    const tf_type t = type_of(stored, narrow);
+    const tf_mode mode = mode_of(op);
+    double scale = 0.0, zp = 0.0;
+    if (!isfinite(min) || !isfinite(max) || max < min || mode == MIN_COMBINED) return false;
+    if (!quantizes) {
+        if (mode == MIN_FIRST) {
+            scale = (double)(max - min) / t.steps;
+            zp = max == min ? 0.0 : (double)t.lo - (double)roundf(min / (float)scale);
+        } else {
+            const float of_min = min / t.min_q, of_max = max / t.hi_f;
+            scale = (double)(!t.is_signed || of_min < of_max ? of_max : of_min);
+        }
+    } else {
+        const float mn = fminf(0.0f, min);
+        const float eps = fmaxf(1.0f, fmaxf(fabsf(min), fabsf(max))) * qdqi_op_f32(op, QDQI_A_ENSURE_MINIMUM_RANGE);
+        const float mx = fmaxf(0.0f, fmaxf(max, mn + eps));
+        if (narrow) return false; /* saturates inside of the type */
+        if (mode == MIN_FIRST) {
+            const float rs = (float)(t.steps / (double)(mx - mn));
+            scale = 1.0 / (double)rs;
+            zp = (double)t.lo - (double)roundf(mn * rs);
+        } else {
+            const float s = scale_factor(&t, mn, mx);
+            if (s == FLT_MAX) return false;
+            scale = 1.0 / (double)s;
+        }
+    }
+    *scale_out = (float)scale;
+    *zp_out = (int32_t)zp;
+    return isnormal(*scale_out) && zp >= (double)INT32_MIN && zp <= (double)INT32_MAX;
+}
