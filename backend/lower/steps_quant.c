@@ -116,8 +116,6 @@ qdq_status qdqi_lower_quant(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) {
     if (rounds_in_half(lw, op, &q)) return qdqi_refuse(err, op->schema->name, "half_precision_quotient");
     if (op->kind == QDQI_OP_DEQUANTIZELINEAR && q.stored == QDQ_DTYPE_S32 && q.zp_value != QDQI_NONE)
         return qdqi_refuse(err, op->schema->name, "runtime_zp_of_s32_must_be_checked");
-    if (op->kind == QDQI_OP_TFDEQUANTIZE && !qdqi_op_str_is(op, QDQI_A_MODE, "SCALED"))
-        return qdqi_refuse(err, op->schema->name, "formula_in_another_order");
     qdq_tensor_desc src = qdqi_lower_val(lw, op->in[0])->desc;
     if (!qdqi_is_packed(&src)) qdqi_set_dense(&src);
     if (q.gran == QDQI_GRAN_GROUP || qdq_dtype_bits(q.stored) < 8) qdqi_set_dense(&src);
