@@ -171,4 +171,36 @@ TEST(ConformanceContract, TensorFlowDequantizeTakesPartInFusion) {
     }
 }
 
+// As TensorFlow's graphs are wired: Dequantize reads the ranges that QuantizeV2 gave out.
+TEST(ConformanceContract, RangesOfAQuantizeV2AreKnownToItsDequantize) {
+    Graph g;
+    std::vector<double> x, weights;
+    for (int i = 0; i < 8 * 16; i++)
+        x.push_back(((i * 37) % 101 - 50) / 16.0);
+    for (int i = 0; i < 16 * 8; i++)
+        weights.push_back((i * 29) % 255 - 127);
+    const Tensor src = g.tensor(1, QDQ_DTYPE_F32, {8, 16}, x), w = g.tensor(2, QDQ_DTYPE_S8, {16, 8}, weights);
+    const Tensor lo = g.tensor(3, QDQ_DTYPE_F32, {}, {-1}), hi = g.tensor(4, QDQ_DTYPE_F32, {}, {3});
+    const Tensor q = g.tensor(5, QDQ_DTYPE_U8, {8, 16}, {}), q_lo = g.tensor(6, QDQ_DTYPE_F32, {}, {});
+    const Tensor q_hi = g.tensor(7, QDQ_DTYPE_F32, {}, {}), a = g.tensor(8, QDQ_DTYPE_F32, {8, 16}, {});
+    const Tensor b = g.tensor(9, QDQ_DTYPE_F32, {16, 8}, {}), m = g.tensor(10, QDQ_DTYPE_F32, {8, 8}, {});
+    const Tensor y = g.tensor(11, QDQ_DTYPE_S8, {8, 8}, {});
+    g.op("QuantizeV2", R"({"mode": "MIN_FIRST", "T": "u8"})", {&src.desc, &lo.desc, &hi.desc},
+         {&q.desc, &q_lo.desc, &q_hi.desc});
+    g.op("TFDequantize", R"({"mode": "MIN_FIRST"})", {&q.desc, &q_lo.desc, &q_hi.desc}, {&a.desc});
+    g.op("TFDequantize", R"({"mode": "SCALED"})", {&w.desc, &lo.desc, &hi.desc}, {&b.desc});
+    g.op("MatMul", "{}", {&a.desc, &b.desc}, {&m.desc});
+    g.op("Quantize", R"({"scales": [0.37]})", {&m.desc}, {&y.desc});
+    for (const Tensor *t : {&w, &lo, &hi})
+        g.constant(*t);
+    g.finalize();
+    size_t n_parts = 0;
+    const Tensor expected = g.reference(src, y), got = g.session(src, y, &n_parts);
+    EXPECT_EQ(n_parts, 2u);
+    EXPECT_EQ(vectors::difference(expected, got, 1.0), "");
+    if (QDQ_WITH_ONEDNN != 0 && (qk_isa_has(QK_ISA_avx512vnni) || qk_isa_has(QK_ISA_avxvnni))) {
+        EXPECT_EQ(g.impl.find("TFDequantize"), std::string::npos) << g.impl;
+    }
+}
+
 } // namespace
