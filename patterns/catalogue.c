@@ -26,7 +26,7 @@ uint32_t qdqi_pattern_n_required(const qdqi_pattern *pattern) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < pattern->n_nodes; i++) {
         const qdqi_pnode *node = &pattern->nodes[i];
-        if (!node->optional) n += node->rep_max == 0 ? 1 : node->rep_min;
+        if (!node->optional && !node->region) n += node->rep_max == 0 ? 1 : node->rep_min;
     }
     return n;
 }

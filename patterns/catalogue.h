@@ -10,6 +10,7 @@ extern "C" {
 
 /* In order of priority. */
 #define QDQI_PATTERN_FAMILY_MAP(X)                                                                                     \
+    X(attention)                                                                                                       \
     X(matmul)                                                                                                          \
     X(conv)                                                                                                            \
     X(norm)                                                                                                            \

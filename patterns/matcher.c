@@ -9,7 +9,9 @@
 enum {
     /* A value with more uses than this is not followed: nothing that is all inside one match has so many. */
     MAX_USES = 64,
-    MAX_MEMBERS = 1 + QDQI_PATTERN_MAX_NODES + QDQI_PATTERN_MAX_REP
+    MAX_MEMBERS = 1 + QDQI_PATTERN_MAX_NODES + QDQI_PATTERN_MAX_REP,
+    /* Ops of a match but for variadic ports: regions, and per op of a run the op, its operand's Dequantize and views. */
+    MAX_LISTED = QDQI_PATTERN_MAX_NODES * QDQI_PATTERN_MAX_REGION + (2 + QDQI_PATTERN_MAX_VIEWS) * MAX_MEMBERS
 };
 
 /* An op of the match from the anchor on, followed through its output 0. */
@@ -23,7 +25,10 @@ struct qdqi_matcher {
     uint32_t *position; /* op -> place in graph->topo */
     uint32_t *n_uses;   /* value -> uses by ops that take part */
     uint32_t *epoch_of; /* op -> epoch in which it was last listed */
+    uint8_t *node_of;   /* op -> upstream node that it was last listed for */
     bool *claimed, *absorbed;
+    uint32_t *scope_of; /* op -> scope that it was last put into */
+    uint32_t scope;     /* 0: the whole graph */
     uint64_t n_attempts;
 
     /* the attempt */
@@ -48,8 +53,10 @@ void qdqi_matcher_destroy(qdqi_matcher **matcher) {
     qdqi_free(m->position);
     qdqi_free(m->n_uses);
     qdqi_free(m->epoch_of);
+    qdqi_free(m->node_of);
     qdqi_free(m->claimed);
     qdqi_free(m->absorbed);
+    qdqi_free(m->scope_of);
     qdqi_free(m->listed);
     qdqi_free(m->is_free);
     qdqi_free(m->ops);
@@ -63,22 +70,23 @@ qdq_status qdqi_matcher_create(const qdq_graph *graph, qdqi_matcher **matcher_ou
     if (!m) return QDQI_NO_MEMORY(err);
     m->graph = graph;
 
-    /* A match lists one op per node, two per op of a run (the op and its operand's Dequantize), one per variadic port. */
-    size_t cap = QDQI_PATTERN_MAX_NODES + 2 * (size_t)MAX_MEMBERS;
+    size_t cap = MAX_LISTED;
     for (uint32_t i = 0; i < graph->n_ops; i++) {
-        const size_t need = (size_t)graph->ops[i].n_in + QDQI_PATTERN_MAX_NODES + 2 * (size_t)MAX_MEMBERS;
+        const size_t need = (size_t)graph->ops[i].n_in + MAX_LISTED;
         if (need > cap) cap = need;
     }
     m->position = qdqi_calloc(graph->n_ops, sizeof(*m->position));
     m->n_uses = qdqi_calloc(graph->n_values, sizeof(*m->n_uses));
+    m->node_of = qdqi_calloc(graph->n_ops, sizeof(*m->node_of));
     m->epoch_of = qdqi_calloc(graph->n_ops, sizeof(*m->epoch_of));
     m->claimed = qdqi_calloc(graph->n_ops, sizeof(*m->claimed));
     m->absorbed = qdqi_calloc(graph->n_ops, sizeof(*m->absorbed));
+    m->scope_of = qdqi_calloc(graph->n_ops, sizeof(*m->scope_of));
     m->listed = qdqi_calloc(cap, sizeof(*m->listed));
     m->is_free = qdqi_calloc(cap, sizeof(*m->is_free));
     m->ops = qdqi_calloc(cap, sizeof(*m->ops));
-    if (!m->position || !m->n_uses || !m->epoch_of || !m->claimed || !m->absorbed || !m->listed || !m->is_free ||
-        !m->ops) {
+    if (!m->scope_of || !m->node_of || !m->position || !m->n_uses || !m->epoch_of || !m->claimed || !m->absorbed ||
+        !m->listed || !m->is_free || !m->ops) {
         qdqi_matcher_destroy(&m);
         return QDQI_NO_MEMORY(err);
     }
@@ -111,6 +119,22 @@ bool qdqi_matcher_is_claimed(const qdqi_matcher *matcher, uint32_t op) {
 
 bool qdqi_matcher_is_absorbed(const qdqi_matcher *matcher, uint32_t op) {
     return matcher->absorbed[op];
+}
+
+void qdqi_matcher_restrict(qdqi_matcher *matcher, const uint32_t *ops, uint32_t n_ops) {
+    matcher->scope++;
+    for (uint32_t i = 0; i < n_ops; i++) {
+        matcher->scope_of[ops[i]] = matcher->scope;
+        matcher->claimed[ops[i]] = matcher->absorbed[ops[i]] = false;
+    }
+}
+
+static bool is_outside(const qdqi_matcher *m, uint32_t op) {
+    return m->scope_of[op] != m->scope;
+}
+
+static bool is_taken(const qdqi_matcher *m, uint32_t op) {
+    return m->claimed[op] || is_outside(m, op);
 }
 
 /* ---- the list of ops ---- */
@@ -177,39 +201,76 @@ static uint32_t producer_of(const qdqi_matcher *m, uint32_t value) {
     return producer == QDQI_NONE || m->graph->ops[producer].folded ? QDQI_NONE : producer;
 }
 
-/* No graph output, and every use is by `user`. */
-static bool only_feeds(const qdqi_matcher *m, uint32_t value, const qdqi_op *user) {
-    uint32_t n = 0;
-    for (uint32_t p = 0; p < user->n_in; p++)
-        n += user->in[p] == value;
-    return !m->graph->values[value].is_output && m->n_uses[value] == n;
+/* No graph output, and every use is by an op of the match. */
+static bool only_feeds_match(const qdqi_matcher *m, uint32_t index) {
+    const qdqi_value *value = &m->graph->values[index];
+    if (value->is_output || value->n_uses > MAX_USES) return false;
+    for (uint32_t u = 0; u < value->n_uses; u++)
+        if (!m->graph->ops[value->uses[u].op].folded && !is_listed(m, value->uses[u].op)) return false;
+    return true;
 }
 
-static bool match_upstream(qdqi_matcher *m, uint32_t node_index, uint32_t value, const qdqi_op *user, bool exclusive) {
+static bool match_region(qdqi_matcher *m, uint32_t node_index, uint32_t value, bool exclusive);
+
+static bool match_upstream(qdqi_matcher *m, uint32_t node_index, uint32_t value, bool exclusive) {
     const qdqi_pnode *node = &m->pattern->nodes[node_index];
+    if (node->region) return match_region(m, node_index, value, exclusive);
     const uint32_t op_index = producer_of(m, value);
     if (op_index == QDQI_NONE) {
         refuse(m, QDQI_WHY_NO_PRODUCER, NULL, QDQI_NONE, value);
     } else if (fits(m, node, op_index, value)) {
         const qdqi_op *op = &m->graph->ops[op_index];
         const bool is_free = node->recompute || qdqi_set_dq.has(op);
-        const bool alone = exclusive && op->n_out == 1 && only_feeds(m, value, user);
-        if (!is_free && m->claimed[op_index]) {
+        const bool alone = exclusive && op->n_out == 1 && only_feeds_match(m, value);
+        const bool again = is_listed(m, op_index) && m->node_of[op_index] != node_index;
+        if (is_outside(m, op_index) || (!is_free && (again || m->claimed[op_index]))) {
             refuse(m, QDQI_WHY_CLAIMED, NULL, op_index, value);
         } else if (!is_free && !alone) {
             refuse(m, m->graph->values[value].is_output ? QDQI_WHY_GRAPH_OUTPUT : QDQI_WHY_SHARED, NULL, op_index,
                    value);
         } else {
             list_op(m, op_index, is_free);
+            m->node_of[op_index] = (uint8_t)node_index;
             for (uint32_t p = 0; p < node->n_in; p++)
-                if (node->in[p] >= 0 && !match_upstream(m, (uint32_t)node->in[p], input_of(op, p), op, alone))
-                    return false;
+                if (node->in[p] >= 0 && !match_upstream(m, (uint32_t)node->in[p], input_of(op, p), alone)) return false;
             return true;
         }
     }
     if (!node->optional) return report(m, node_index, false);
     if (node->n_in == 0 || node->in[0] < 0) return true;
-    return match_upstream(m, (uint32_t)node->in[0], value, user, exclusive);
+    return match_upstream(m, (uint32_t)node->in[0], value, exclusive);
+}
+
+/* Consumers before producers, so that whether a value is used inside only is known when its producer's turn comes. The ops that
+ * end the region are tried for the next node, the last one in topological order first. */
+static bool match_region(qdqi_matcher *m, uint32_t node_index, uint32_t value, bool exclusive) {
+    const qdqi_pnode *node = &m->pattern->nodes[node_index];
+    const uint32_t next = (uint32_t)node->in[0];
+    const qdqi_pnode *end = &m->pattern->nodes[next];
+    uint32_t open[1 + QDQI_PATTERN_MAX_REGION * QDQI_PATTERN_MAX_INPUTS] = {value}, n_open = 1, n = 0;
+    while (n_open > 0) {
+        uint32_t at = 0;
+        for (uint32_t i = 1; i < n_open; i++) {
+            const uint32_t a = producer_of(m, open[i]), b = producer_of(m, open[at]);
+            if (a != QDQI_NONE && (b == QDQI_NONE || m->position[a] > m->position[b])) at = i;
+        }
+        const uint32_t v = open[at], op_index = producer_of(m, v);
+        open[at] = open[--n_open];
+        if (op_index == QDQI_NONE) break; /* only inputs are left */
+        if (is_listed(m, op_index)) continue;
+        const qdqi_op *op = &m->graph->ops[op_index];
+        if (exclusive && n < node->region && op->n_out == 1 && op->n_in <= QDQI_PATTERN_MAX_INPUTS &&
+            !is_taken(m, op_index) && only_feeds_match(m, v) && fits(m, node, op_index, v)) {
+            list_op(m, op_index, false);
+            n++;
+            for (uint32_t p = 0; p < op->n_in; p++)
+                if (op->in[p] != QDQI_NONE) open[n_open++] = op->in[p];
+        } else if (end->set ? end->set->has(op) : end->kind == op->kind) {
+            return match_upstream(m, next, v, exclusive);
+        }
+    }
+    refuse(m, QDQI_WHY_NO_PRODUCER, NULL, QDQI_NONE, value);
+    return report(m, node_index, false);
 }
 
 /* ---- downstream ---- */
@@ -280,8 +341,8 @@ static bool enters_right(qdqi_matcher *m, const qdqi_pnode *node, uint32_t op_in
     uint32_t wanted = 0;
     while (wanted + 1 < node->n_in && node->in[wanted] < 0)
         wanted++;
-    const bool swappable = (op->schema->flags & QDQI_F_BINARY) && wanted < 2 &&
-                           (node->any_side || (op->schema->flags & QDQI_F_COMMUTATIVE));
+    const bool two_sided = (op->schema->flags & QDQI_F_BINARY) || qdqi_set_matmul.has(op);
+    const bool swappable = two_sided && wanted < 2 && (node->any_side || (op->schema->flags & QDQI_F_COMMUTATIVE));
     uint32_t n = 0;
     bool right = true;
     *value_out = QDQI_NONE;
@@ -294,28 +355,20 @@ static bool enters_right(qdqi_matcher *m, const qdqi_pnode *node, uint32_t op_in
     return right || refuse(m, QDQI_WHY_PORT, NULL, op_index, *value_out);
 }
 
-static bool is_free_kind(const qdqi_op *op) {
-    return qdqi_set_dq.has(op) || qdqi_set_view.has(op);
-}
-
 /* The operand's Dequantize, and the views between. */
 static void list_dequantized(qdqi_matcher *m, uint32_t op_index) {
     const qdqi_op *op = &m->graph->ops[op_index];
-    if (qdqi_set_dq.has(op)) {
-        list_op(m, op_index, true);
-        return;
-    }
-    if (!qdqi_set_view.has(op) || !qdqi_guard_dq_behind.pass(m->graph, op, QDQI_NONE)) return;
-    for (uint32_t up = op_index; up != QDQI_NONE && is_free_kind(&m->graph->ops[up]);) {
-        list_op(m, up, true);
-        up = qdqi_set_dq.has(&m->graph->ops[up]) ? QDQI_NONE : producer_of(m, input_of(&m->graph->ops[up], 0));
-    }
+    const bool view = qdqi_set_view.has(op) && qdqi_guard_dq_behind.pass(m->graph, op, QDQI_NONE);
+    if (is_outside(m, op_index) || !(view || qdqi_set_dq.has(op))) return;
+    list_op(m, op_index, true);
+    const uint32_t up = view ? producer_of(m, input_of(op, 0)) : QDQI_NONE;
+    if (up != QDQI_NONE) list_dequantized(m, up);
 }
 
 static bool add_downstream(qdqi_matcher *m, const qdqi_pnode *node, uint32_t op_index) {
     const qdqi_op *op = &m->graph->ops[op_index];
     const qdqi_op *last_op = &m->graph->ops[m->members[m->n_members - 1].op];
-    if (m->claimed[op_index]) return refuse(m, QDQI_WHY_CLAIMED, NULL, op_index, last_op->out[0]);
+    if (is_taken(m, op_index)) return refuse(m, QDQI_WHY_CLAIMED, NULL, op_index, last_op->out[0]);
     /* The kind first: it bounds the ports that are looked at. */
     if (op->n_out == 0 || (node->set ? !node->set->has(op) : op->kind != node->kind)) {
         m->n_attempts++;
@@ -387,7 +440,7 @@ static bool attempt(qdqi_matcher *m, uint32_t anchor, bool swapped) {
     }
     m->n_listed = m->n_members = 0;
     m->step.value = QDQI_NONE;
-    if (m->claimed[m->root]) {
+    if (is_taken(m, m->root)) {
         refuse(m, QDQI_WHY_CLAIMED, NULL, m->root, QDQI_NONE);
         return report(m, anchor, false);
     }
@@ -398,7 +451,7 @@ static bool attempt(qdqi_matcher *m, uint32_t anchor, bool swapped) {
     for (uint32_t p = 0; p < n_ports; p++) {
         const int8_t from = node->in[node->variadic ? 0 : p];
         const uint32_t port = swapped && p < 2 ? 1 - p : p;
-        if (from >= 0 && !match_upstream(m, (uint32_t)from, input_of(op, port), op, true)) return false;
+        if (from >= 0 && !match_upstream(m, (uint32_t)from, input_of(op, port), true)) return false;
     }
     if (op->n_out > 0)
         for (uint32_t i = anchor + 1; i < m->pattern->n_nodes; i++)

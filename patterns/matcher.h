@@ -46,6 +46,8 @@ bool qdqi_matcher_try(qdqi_matcher *matcher, const qdqi_pattern *pattern, uint32
 /* Make the ops of the last successful attempt the property of that match: later ones cannot have them, except those that
  * are recomputed (Dequantize and nodes marked RECOMPUTE). */
 void qdqi_matcher_claim(qdqi_matcher *matcher);
+/* From now on only these ops take part, none of them claimed. */
+void qdqi_matcher_restrict(qdqi_matcher *matcher, const uint32_t *ops, uint32_t n_ops);
 bool qdqi_matcher_is_claimed(const qdqi_matcher *matcher, uint32_t op);
 /* True when some claimed match recomputes the op. */
 bool qdqi_matcher_is_absorbed(const qdqi_matcher *matcher, uint32_t op);

@@ -18,12 +18,15 @@
 typedef struct work {
     const qdq_graph *graph;
     qdqi_matcher *matcher;
+    qdqi_matcher *inside; /* for the ops of one partition that is split; NULL until there is one */
     qdqi_parts *parts;
-    qdqi_part *by_last;   /* position of the last op -> partition; n_ops 0: none */
-    bool *needed;         /* value -> some partition reads it as an input */
-    uint32_t *part_of_op; /* op -> 1 + position of the last op of the partition being made */
-    uint32_t *seen_in;    /* value -> the same: already among inputs or consts */
-    uint32_t *inputs;     /* room for the ports of the partition being made */
+    qdqi_part *by_last;      /* position of the last op -> partition; n_ops 0: none */
+    uint32_t *needed;        /* value -> 1: some partition reads it as an input */
+    uint32_t *needed_inside; /* value -> mark of the split partition in which some child reads it */
+    uint32_t mark;           /* of the partition or child being made; counts up */
+    uint32_t *part_of_op;    /* op -> mark of the last partition that lists it */
+    uint32_t *seen_in;       /* value -> mark of the last partition that has it among inputs or consts */
+    uint32_t *inputs;        /* room for the ports of the partition being made */
     uint32_t *consts;
     uint32_t cap;
 } work;
@@ -57,7 +60,8 @@ static qdq_status find_outputs(work *w, qdqi_part *part, uint32_t last, qdq_erro
     return keep(w, w->inputs, n, &part->outputs, err);
 }
 
-static qdq_status find_inputs(work *w, qdqi_part *part, uint32_t mark, qdq_error *err) {
+static qdq_status find_inputs(work *w, qdqi_part *part, uint32_t *needed, uint32_t stamp, qdq_error *err) {
+    const uint32_t mark = ++w->mark;
     size_t n_ports = 0;
     for (uint32_t i = 0; i < part->n_ops; i++) {
         w->part_of_op[part->ops[i]] = mark;
@@ -76,7 +80,7 @@ static qdq_status find_inputs(work *w, qdqi_part *part, uint32_t mark, qdq_error
                 w->consts[part->n_consts++] = index;
             } else {
                 w->inputs[part->n_inputs++] = index;
-                w->needed[index] = true;
+                needed[index] = stamp;
             }
         }
     }
@@ -91,11 +95,69 @@ static qdq_status add_part(work *w, const char *pattern, qdqi_recipe_fn recipe, 
     qdqi_part *part = &w->by_last[position];
     *part = (qdqi_part){.pattern = pattern, .recipe = recipe, .root = root, .n_ops = n_ops};
     QDQI_TRY(keep(w, ops, n_ops, &part->ops, err));
-    QDQI_TRY(find_inputs(w, part, position + 1, err));
+    QDQI_TRY(find_inputs(w, part, w->needed, 1, err));
     QDQI_TRY(find_outputs(w, part, last, err));
     w->parts->n++;
     return QDQ_OK;
 }
+
+/* ---- partitions that are split: the ordinary entries once more, among their ops alone ---- */
+
+/* In the order of their last ops, for the same reason as above. */
+static qdq_status add_child(work *w, qdqi_part *parent, const char *pattern, qdqi_recipe_fn recipe, uint32_t root,
+                            uint32_t n_ops, const uint32_t *ops, uint32_t stamp, qdq_error *err) {
+    const uint32_t last = ops[n_ops - 1], position = qdqi_matcher_position(w->inside, last);
+    qdqi_part child = {.pattern = pattern, .recipe = recipe, .root = root, .n_ops = n_ops};
+    QDQI_TRY(keep(w, ops, n_ops, &child.ops, err));
+    QDQI_TRY(find_inputs(w, &child, w->needed_inside, stamp, err));
+    QDQI_TRY(find_outputs(w, &child, last, err));
+    uint32_t at = parent->n_children++;
+    for (; at > 0; at--) {
+        const qdqi_part *before = &parent->children[at - 1];
+        if (qdqi_matcher_position(w->inside, before->ops[before->n_ops - 1]) < position) break;
+        parent->children[at] = *before;
+    }
+    parent->children[at] = child;
+    return QDQ_OK;
+}
+
+static qdq_status fuse_inside(work *w, qdqi_part *parent, uint32_t stamp, qdq_error *err) {
+    for (size_t e = 0; e < qdqi_pattern_count(); e++) {
+        const qdqi_pattern *pattern = qdqi_pattern_at(e);
+        for (uint32_t i = 0; i < parent->n_ops && !pattern->split; i++) {
+            qdqi_match match;
+            if (qdqi_matcher_is_claimed(w->inside, parent->ops[i]) ||
+                !qdqi_matcher_try(w->inside, pattern, parent->ops[i], NULL, &match))
+                continue;
+            qdqi_matcher_claim(w->inside);
+            QDQI_TRY(
+                add_child(w, parent, pattern->name, pattern->recipe, match.root, match.n_ops, match.ops, stamp, err));
+        }
+    }
+    return QDQ_OK;
+}
+
+static qdq_status split(work *w, qdqi_part *parent, qdq_error *err) {
+    if (!w->inside) QDQI_TRY(qdqi_matcher_create(w->graph, &w->inside, err));
+    if (!w->needed_inside) w->needed_inside = qdqi_calloc(w->graph->n_values, sizeof(*w->needed_inside));
+    parent->children = qdqi_arena_alloc(&w->parts->arena, parent->n_ops, sizeof(*parent->children));
+    if (!w->needed_inside || !parent->children) return QDQI_NO_MEMORY(err);
+    const uint32_t stamp = w->mark;
+    qdqi_matcher_restrict(w->inside, parent->ops, parent->n_ops);
+    QDQI_TRY(fuse_inside(w, parent, stamp, err));
+    for (uint32_t i = parent->n_ops; i-- > 0;) {
+        const uint32_t index = parent->ops[i];
+        const qdqi_op *op = &w->graph->ops[index];
+        if (qdqi_matcher_is_claimed(w->inside, index)) continue;
+        bool wanted = !qdqi_matcher_is_absorbed(w->inside, index);
+        for (uint32_t o = 0; o < op->n_out; o++)
+            wanted = wanted || w->needed_inside[op->out[o]] == stamp;
+        if (wanted) QDQI_TRY(add_child(w, parent, "single", qdqi_recipe_single, index, 1, &index, stamp, err));
+    }
+    return QDQ_OK;
+}
+
+/* ---- the whole graph ---- */
 
 static qdq_status fuse(work *w, qdq_error *err) {
     for (size_t e = 0; e < qdqi_pattern_count(); e++) {
@@ -106,7 +168,9 @@ static qdq_status fuse(work *w, qdq_error *err) {
             qdqi_match match;
             if (!qdqi_matcher_try(w->matcher, pattern, root, NULL, &match)) continue;
             qdqi_matcher_claim(w->matcher);
+            const uint32_t position = qdqi_matcher_position(w->matcher, match.ops[match.n_ops - 1]);
             QDQI_TRY(add_part(w, pattern->name, pattern->recipe, match.root, match.n_ops, match.ops, err));
+            if (pattern->split) QDQI_TRY(split(w, &w->by_last[position], err));
         }
     }
     return QDQ_OK;
@@ -136,9 +200,12 @@ static qdq_status list_in_order(work *w, qdq_error *err) {
         if (w->by_last[i].n_ops == 0) continue;
         parts->parts[n] = w->by_last[i];
         parts->parts[n].id = n;
+        for (uint32_t c = 0; c < parts->parts[n].n_children; c++)
+            parts->parts[n].children[c].id = n;
         n++;
     }
     parts->n_attempts = qdqi_matcher_n_attempts(w->matcher);
+    if (w->inside) parts->n_attempts += qdqi_matcher_n_attempts(w->inside);
     return QDQ_OK;
 }
 
@@ -161,6 +228,8 @@ qdq_status qdqi_partition_graph(const qdq_graph *graph, qdq_policy policy, qdqi_
     work w = {.graph = graph};
     const qdq_status status = partition(&w, policy, err);
     qdqi_matcher_destroy(&w.matcher);
+    qdqi_matcher_destroy(&w.inside);
+    qdqi_free(w.needed_inside);
     qdqi_free(w.by_last);
     qdqi_free(w.needed);
     qdqi_free(w.part_of_op);

@@ -13,6 +13,8 @@
  *   VARIADIC          every input port of the op, however many, is fed by the node that IN names
  *   RECOMPUTE         may be absorbed although others use it, as a Dequantize may: for ops on constants, and for views of a
  *                     Dequantize
+ *   REGION(max)       up to max connected ops of the set, in any arrangement, used inside of the match only; the node that IN
+ *                     names makes one of the values that they read
  *
  * Nodes before the anchor lie upstream of it and are matched backward, port by port. Nodes after it lie downstream and
  * are matched forward, greedily and without backtracking; each names its predecessor at one port. A commutative anchor is
@@ -40,11 +42,12 @@ extern "C" {
 #endif
 
 enum {
-    QDQI_PATTERN_MAX_NODES = 16,
+    QDQI_PATTERN_MAX_NODES = 24,
     QDQI_PATTERN_MAX_INPUTS = 5, /* ports that IN can name */
     QDQI_PATTERN_MAX_GUARDS = 4,
-    QDQI_PATTERN_MAX_VIEWS = 2, /* between a Dequantize and its reader */
-    QDQI_PATTERN_MAX_REP = 64   /* sum of the runs of an entry */
+    QDQI_PATTERN_MAX_VIEWS = 2,  /* between a Dequantize and its reader */
+    QDQI_PATTERN_MAX_REP = 64,   /* sum of the runs of an entry */
+    QDQI_PATTERN_MAX_REGION = 16 /* ops of one region */
 };
 
 typedef struct qdqi_set {
@@ -62,6 +65,7 @@ typedef struct qdqi_pnode {
     bool any_side, dq_other, self_other; /* downstream nodes */
     bool variadic;                       /* anchor */
     bool recompute;                      /* upstream nodes */
+    uint8_t region;                      /* upstream nodes: most ops */
     uint8_t rep_min, rep_max;            /* downstream nodes; 0,0: exactly one */
     uint8_t n_in;
     int8_t in[QDQI_PATTERN_MAX_INPUTS];
@@ -74,6 +78,7 @@ typedef struct qdqi_pattern {
     const qdqi_pnode *nodes;
     uint32_t n_nodes;
     const char *picture; /* the ASCII picture, for `qdq patterns`; lines end in \n */
+    bool split; /* too much for one primitive: partitioned once more by the other entries, and lowered part by part */
 } qdqi_pattern;
 
 /* All entries in the order in which they are tried. Static; thread-safe. NULL when i is out of range. */

@@ -39,7 +39,7 @@ static const qdqi_pattern table[] = {
                    "          |               either side, other operand [dq - view]\n"
                    "        chain\n"
                    "          |\n"
-                   "   [reshape|transpose {0,3}]\n"
+                   "   [reshape|transpose|typecast {0,4}]\n"
                    "          |\n"
                    "         [q]\n",
         NODES({ANY(dq), IN(OUT), GUARDS(G(int_src))}, VIEW(0), VIEW(1),   /* 0 src */
@@ -61,7 +61,7 @@ static const qdqi_pattern table[] = {
                    "          |\n"
                    "        chain\n"
                    "          |\n"
-                   "   [reshape|transpose {0,3}]\n"
+                   "   [reshape|transpose|typecast {0,4}]\n"
                    "          |\n"
                    "         [q]\n",
         NODES({ANY(dq), IN(OUT), GUARDS(G(int_weights), G(const_src))}, VIEW(0), VIEW(1), /* 0 weights */
@@ -78,7 +78,7 @@ static const qdqi_pattern table[] = {
                    "        |\n"
                    "      chain\n"
                    "        |\n"
-                   "   [reshape|transpose {0,3}]\n"
+                   "   [reshape|transpose|typecast {0,4}]\n"
                    "        |\n"
                    "       [q]\n",
         NODES({IS(CONVINTEGER), ANCHOR, IN(OUT, OUT)}, CHAIN(0, 0, 32), RELAYOUT(1), MAYBE_Q(2)),
@@ -92,7 +92,7 @@ static const qdqi_pattern table[] = {
                    "        |\n"
                    "      chain\n"
                    "        |\n"
-                   "   [reshape|transpose {0,3}]\n"
+                   "   [reshape|transpose|typecast {0,4}]\n"
                    "        |\n"
                    "       [q]\n",
         NODES({ANY(conv), ANCHOR, IN(OUT, OUT), GUARDS(G(float_dst))}, CHAIN(0, 0, 32), RELAYOUT(1), MAYBE_Q(2)),

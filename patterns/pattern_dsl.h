@@ -18,6 +18,7 @@ enum { OUT = -1 };
 #define SELF_OTHER    .self_other = true
 #define VARIADIC      .variadic = true
 #define RECOMPUTE     .recompute = true
+#define REGION(max)   .region = (max)
 #define IN(...)       .n_in = sizeof((const int8_t[]){__VA_ARGS__}), .in = {__VA_ARGS__}
 #define G(NAME)       &qdqi_guard_##NAME
 #define GUARDS(...)   .guards = {__VA_ARGS__}
@@ -33,9 +34,9 @@ enum { OUT = -1 };
 /* A run of elementwise ops of unchanged shape, downstream of node `prev`: what a primitive takes as post-ops. */
 #define CHAIN(prev, min, max)                                                                                          \
     { ANY(chain), REP(min, max), IN(prev), ANY_SIDE, DQ_OTHER, SELF_OTHER, GUARDS(G(float_dst), G(same_shape)) }
-/* Up to three reshapes and transpositions of the result, which are done on the integers that the Quantize makes. */
+/* Up to four reshapes, transpositions and casts of the result, which are done on the integers that the Quantize makes. */
 #define RELAYOUT(prev)                                                                                                 \
-    { ANY(relayout), REP(0, 3), IN(prev), GUARDS(G(float_dst)) }
+    { ANY(view), REP(0, 4), IN(prev), GUARDS(G(float_dst)) }
 /* The Quantize that ends it. */
 #define MAYBE_Q(prev)                                                                                                  \
     { ANY(q), OPT, IN(prev) }

@@ -14,7 +14,7 @@ static const qdqi_pattern table[] = {
                    "          |               either side, other operand [dq - view]\n"
                    "        chain\n"
                    "          |\n"
-                   "   [reshape|transpose {0,3}]\n"
+                   "   [reshape|transpose|typecast {0,4}]\n"
                    "          |\n"
                    "         [q]\n",
         NODES({ANY(dq), IN(OUT), GUARDS(G(int_src))}, VIEW(0), VIEW(1),   /* 0 src */
@@ -36,7 +36,7 @@ static const qdqi_pattern table[] = {
                    "          |\n"
                    "        chain\n"
                    "          |\n"
-                   "   [reshape|transpose {0,3}]\n"
+                   "   [reshape|transpose|typecast {0,4}]\n"
                    "          |\n"
                    "         [q]\n",
         NODES({ANY(dq), IN(OUT), GUARDS(G(int_weights))}, VIEW(0), VIEW(1), /* 0 weights */
@@ -53,7 +53,7 @@ static const qdqi_pattern table[] = {
                    "        |\n"
                    "      chain\n"
                    "        |\n"
-                   "   [reshape|transpose {0,3}]\n"
+                   "   [reshape|transpose|typecast {0,4}]\n"
                    "        |\n"
                    "       [q]\n",
         NODES({IS(MATMULINTEGER), ANCHOR, IN(OUT, OUT)}, CHAIN(0, 0, 32), RELAYOUT(1), MAYBE_Q(2)),
@@ -67,7 +67,7 @@ static const qdqi_pattern table[] = {
                    "        |\n"
                    "      chain\n"
                    "        |\n"
-                   "   [reshape|transpose {0,3}]\n"
+                   "   [reshape|transpose|typecast {0,4}]\n"
                    "        |\n"
                    "       [q]\n",
         NODES({ANY(matmul), ANCHOR, IN(OUT, OUT), GUARDS(G(float_dst))}, CHAIN(0, 0, 32), RELAYOUT(1), MAYBE_Q(2)),

@@ -56,6 +56,11 @@ static bool set_chain(const qdqi_op *op) {
     return set_pointwise(op) || set_cast(op);
 }
 
+static bool set_score(const qdqi_op *op) {
+    return set_chain(op) || set_view(op) || op->kind == QDQI_OP_SELECT || op->kind == QDQI_OP_GENINDEX ||
+           op->kind == QDQI_OP_GREATEREQUAL;
+}
+
 #define QDQI_SET_ROW(set, text) const qdqi_set qdqi_set_##set = {#set, set_##set};
 QDQI_SET_MAP(QDQI_SET_ROW)
 #undef QDQI_SET_ROW

@@ -21,7 +21,8 @@ extern "C" {
     X(cast, "TypeCast, Cast")                                                                                          \
     X(view, "what can stand between a Dequantize and its reader: reshape- and transpose-like ops, casts")              \
     X(pointwise, "elementwise unary and binary, BiasAdd, PReLU")                                                       \
-    X(chain, "the same and casts")
+    X(chain, "the same and casts")                                                                                     \
+    X(score, "what stands between the product and the softmax of an attention: chain and view ops, masks")
 
 #define QDQI_SET_DECL(set, text) extern const qdqi_set qdqi_set_##set;
 QDQI_SET_MAP(QDQI_SET_DECL)

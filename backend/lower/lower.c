@@ -404,3 +404,9 @@ qdq_status qdqi_lower_part(qdqi_lower *lw, const qdqi_part *part, qdq_error *err
 qdq_status qdqi_recipe_single(qdqi_lower *lw, const qdqi_part *part, qdq_error *err) {
     return qdqi_lower_op(lw, part->root, err);
 }
+
+qdq_status qdqi_recipe_children(qdqi_lower *lw, const qdqi_part *part, qdq_error *err) {
+    for (uint32_t i = 0; i < part->n_children; i++)
+        QDQI_TRY(qdqi_lower_part(lw, &part->children[i], err));
+    return QDQ_OK;
+}

@@ -26,12 +26,16 @@ typedef struct qdqi_part {
     const uint32_t *outputs; /* value indices made here and needed elsewhere */
     uint32_t n_consts;
     const uint32_t *consts; /* value indices: constants with data that are read here */
+    /* A partition of several products is lowered as partitions of its own ops, in this order; only the last one's outputs leave it. */
+    uint32_t n_children;
+    struct qdqi_part *children;
 } qdqi_part;
 
 /* Recipes. Each appends steps to the plan of `lower`. QDQ_E_UNSUPPORTED means "refused, nothing appended": the caller then
  * lowers the ops one by one. */
 typedef qdq_status (*qdqi_recipe_fn)(struct qdqi_lower *lower, const qdqi_part *part, qdq_error *err);
-qdq_status qdqi_recipe_single(struct qdqi_lower *lower, const qdqi_part *part, qdq_error *err); /* any one op */
+qdq_status qdqi_recipe_single(struct qdqi_lower *lower, const qdqi_part *part, qdq_error *err);   /* any one op */
+qdq_status qdqi_recipe_children(struct qdqi_lower *lower, const qdqi_part *part, qdq_error *err); /* one by one */
 qdq_status qdqi_recipe_matmul(struct qdqi_lower *lower, const qdqi_part *part, qdq_error *err);
 qdq_status qdqi_recipe_conv(struct qdqi_lower *lower, const qdqi_part *part, qdq_error *err); /* and ConvTranspose */
 qdq_status qdqi_recipe_pool(struct qdqi_lower *lower, const qdqi_part *part, qdq_error *err);

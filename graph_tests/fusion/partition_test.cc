@@ -64,7 +64,7 @@ class RandomGraph {
         static const char *const binary[] = {"Add", "Multiply", "Subtract", "Divide", "Maximum"};
         const std::string f = Recent(floats_), g = Recent(floats_);
         std::string op;
-        switch (Pick(14)) {
+        switch (Pick(15)) {
         case 0:
         case 1: op = "Dequantize(" + Recent(ints_) + ")"; break;
         case 2:
@@ -81,6 +81,14 @@ class RandomGraph {
         case 10:
         case 11: op = std::string(binary[Pick(5)]) + "(" + f + ", " + g + ")"; break;
         case 12: op = Pick(2) ? "SoftMax(" + f + ")" : "StaticTranspose(" + f + ") {order=[1,0]}"; break;
+        case 13: { // an attention, or what others make of it
+            text_ += name + "m = MatMul(" + f + ", " + g + ")\n";
+            text_ += name + "a = Add(" + name + "m, " + Recent(floats_) + ")\n";
+            text_ += name + "s = SoftMax(" + name + "a) {axis=-1}\n";
+            op = "MatMul(" + name + "s, " + Recent(floats_) + ")";
+            if (Pick(3) == 0) floats_.push_back(name + std::string(1, "mas"[Pick(3)]));
+            break;
+        }
         default: op = Pick(2) ? "BiasAdd(" + f + ", c)" : "Sum(" + f + ", " + g + ", " + f + ")"; break;
         }
         if (op.find(", c)") != std::string::npos && !has_bias_) {

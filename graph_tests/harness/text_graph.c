@@ -344,26 +344,43 @@ qdq_status qh_graph_from_text(const char *text, qdq_graph **graph_out, qdq_error
 
 /* ---- partitions ---- */
 
-char *qh_parts_text(const qdq_graph *graph, const qdqi_parts *parts) {
+static size_t list_bytes(const qdq_graph *graph, const qdqi_part *parts, uint32_t n) {
     size_t bytes = 1;
-    for (uint32_t i = 0; i < parts->n; i++) {
-        bytes += strlen(parts->parts[i].pattern) + 3;
-        for (uint32_t k = 0; k < parts->parts[i].n_ops; k++)
-            bytes += strlen(graph->ops[parts->parts[i].ops[k]].name) + 1;
+    for (uint32_t i = 0; i < n; i++) {
+        bytes += strlen(parts[i].pattern) + 3;
+        for (uint32_t k = 0; k < parts[i].n_ops; k++)
+            bytes += strlen(graph->ops[parts[i].ops[k]].name) + 1;
     }
-    char *text = malloc(bytes), *at = text;
-    if (!text) return NULL;
-    *at = '\0';
-    for (uint32_t i = 0; i < parts->n; i++) {
-        const qdqi_part *part = &parts->parts[i];
+    return bytes;
+}
+
+static char *list_text(const qdq_graph *graph, const qdqi_part *parts, uint32_t n, char *at) {
+    for (uint32_t i = 0; i < n; i++) {
+        const qdqi_part *part = &parts[i];
         at = stpcpy(at, i ? " " : "");
         at = stpcpy(at, part->pattern);
+        if (part->n_children) {
+            at = list_text(graph, part->children, part->n_children, stpcpy(at, "["));
+            at = stpcpy(at, "]");
+            continue;
+        }
         for (uint32_t k = 0; k < part->n_ops; k++) {
             at = stpcpy(at, k ? " " : "(");
             at = stpcpy(at, graph->ops[part->ops[k]].name);
         }
         at = stpcpy(at, ")");
     }
+    return at;
+}
+
+char *qh_parts_text(const qdq_graph *graph, const qdqi_parts *parts) {
+    size_t bytes = list_bytes(graph, parts->parts, parts->n);
+    for (uint32_t i = 0; i < parts->n; i++)
+        bytes += list_bytes(graph, parts->parts[i].children, parts->parts[i].n_children);
+    char *text = malloc(bytes);
+    if (!text) return NULL;
+    *text = '\0';
+    (void)list_text(graph, parts->parts, parts->n, text);
     return text;
 }
 
@@ -423,12 +440,46 @@ static bool check_ports(const checker *c, uint32_t index, const qdqi_part *part)
     return true;
 }
 
+/* The children of a partition hold all its ops, in an order in which each finds what it reads. */
+static bool check_children(const checker *c, uint32_t index, const qdqi_part *part) {
+    const qdq_graph *graph = c->graph;
+    for (uint32_t i = 0; i < part->n_children; i++) {
+        const qdqi_part *child = &part->children[i];
+        const uint32_t last = child->ops[child->n_ops - 1];
+        if (child->id != index || !child->recipe || child->n_children || !has(child->ops, child->n_ops, child->root))
+            return broken(c, index, "a child's id, recipe or root is wrong", child->pattern);
+        for (uint32_t k = 0; k < child->n_ops; k++)
+            if (!has(part->ops, part->n_ops, child->ops[k]))
+                return broken(c, index, "a child has an op that is not its parent's", graph->ops[child->ops[k]].name);
+        for (uint32_t k = 0; k < child->n_inputs; k++) {
+            const uint32_t v = child->inputs[k];
+            bool made = has(part->inputs, part->n_inputs, v);
+            for (uint32_t e = 0; e < i && !made; e++)
+                made = has(part->children[e].outputs, part->children[e].n_outputs, v);
+            if (!made) return broken(c, index, "a child reads what no earlier one made", graph->values[v].name);
+        }
+        for (uint32_t k = 0; k < child->n_outputs; k++)
+            if (!has(graph->ops[last].out, graph->ops[last].n_out, child->outputs[k]))
+                return broken(c, index, "a child's output is not of its last op", child->pattern);
+    }
+    for (uint32_t k = 0; k < part->n_ops && part->n_children; k++) {
+        bool found = false;
+        for (uint32_t i = 0; i < part->n_children; i++)
+            found = found || has(part->children[i].ops, part->children[i].n_ops, part->ops[k]);
+        if (!found) return broken(c, index, "an op is in no child", graph->ops[part->ops[k]].name);
+    }
+    const qdqi_part *tail = part->n_children ? &part->children[part->n_children - 1] : part;
+    if (tail->ops[tail->n_ops - 1] != part->ops[part->n_ops - 1])
+        return broken(c, index, "the last child does not make the outputs", tail->pattern);
+    return true;
+}
+
 static bool check_part(const checker *c, uint32_t index) {
     const qdqi_part *part = &c->parts->parts[index];
     const qdq_graph *graph = c->graph;
     if (part->id != index || part->n_ops == 0 || !part->recipe || !has(part->ops, part->n_ops, part->root))
         return broken(c, index, "id, ops, recipe or root are wrong", part->pattern);
-    if (!check_ports(c, index, part)) return false;
+    if (!check_ports(c, index, part) || !check_children(c, index, part)) return false;
     const uint32_t last = part->ops[part->n_ops - 1];
     uint32_t n_ports = 0;
     for (uint32_t k = 0; k < part->n_ops; k++) {

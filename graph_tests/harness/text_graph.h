@@ -25,8 +25,8 @@ extern "C" {
 /* A finalized graph; nothing is folded. Released with qdqi_graph_release. */
 qdq_status qh_graph_from_text(const char *text, qdq_graph **graph_out, qdq_error *err);
 
-/* "x8_matmul_post_ops(a b m r y) single(s)": partitions in order, each with the names of its ops. malloc'ed; NULL when out of
- * memory. */
+/* "x8_matmul_post_ops(a b m r y) single(s)": partitions in order, each with the names of its ops, or with its children:
+ * "attention[fp_matmul_post_ops(m d) single(s) single(y)]". malloc'ed; NULL when out of memory. */
 char *qh_parts_text(const qdq_graph *graph, const qdqi_parts *parts);
 
 /* Everything that a list of partitions promises, checked from the graph alone: each op is in exactly one (Dequantize ops,

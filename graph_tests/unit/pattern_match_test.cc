@@ -301,6 +301,73 @@ TEST(PatternInteger, ScalesFollowAsAChain) {
               "integer_conv_post_ops(m f n)");
 }
 
+// ---- several products ----
+
+const std::string kHeads = "q:f32 2x3x8; k:f32 2x8x5; v:f32 2x5x8; m = MatMul(q, k);";
+
+TEST(PatternAttention, ScaleAndMaskInAnyForm) {
+    const std::string tail = "s = SoftMax(d) {axis=-1}; y = MatMul(s, v)";
+    EXPECT_EQ(Partitioned(kHeads + "c:f32 1; a:f32 2x1x5; e = Divide(m, c); d = Add(e, a);" + tail),
+              "attention[fp_matmul_post_ops(m e d) single(s) single(y)]");
+    EXPECT_EQ(Partitioned(kHeads + "c:f32 1; d = Multiply(c, m);" + tail),
+              "attention[fp_matmul_post_ops(m d) single(s) single(y)]");
+    EXPECT_EQ(Partitioned(kHeads + "s = SoftMax(m) {axis=-1}; y = MatMul(s, v)"),
+              "attention[single(m) single(s) single(y)]");
+    // A causal mask uses the scaled product three times.
+    EXPECT_EQ(Partitioned(kHeads +
+                          "c:f32 1; n:f32 1; e = Divide(m, c); g = GenIndex(e) {axis=1};"
+                          "h = GenIndex(e) {axis=2}; b = GreaterEqual(g, h); d = Select(b, e, n);" +
+                          tail),
+              "attention[fp_matmul_post_ops(m e) single(g) single(h) single(b) single(d) single(s) single(y)]");
+    EXPECT_EQ(Partitioned(kHeads + "b:boolean 1x3x5; n:f32 1; c:f32 1; d = Select(b, m, n); e = Divide(d, c);"
+                                   "s = SoftMax(e) {axis=-1}; y = MatMul(s, v)"),
+              "attention[single(m) single(d) single(e) single(s) single(y)]");
+}
+
+TEST(PatternAttention, IntegersInAndOut) {
+    EXPECT_EQ(Partitioned("q:u8 2x3x8; k:u8 2x8x5; v:u8 2x5x8; a = Dequantize(q); b = Dequantize(k);"
+                          "c = Dequantize(v); i = TypeCast(a); j = TypeCast(b); l = TypeCast(c); m = MatMul(i, j);"
+                          "s = SoftMax(m) {axis=-1}; t:f32 = TypeCast(s); p = Quantize(t); r = Dequantize(p);"
+                          "u = TypeCast(r); n = MatMul(u, l); o = StaticTranspose(n) {order=[1,0,2]}; w = Reorder(o);"
+                          "x:f32 = TypeCast(w); y = Quantize(x)"),
+              "attention[x8_matmul_post_ops(a b i j m) fp_norm_post_ops(s t p) "
+              "x8_matmul_post_ops(c l r u n o w x y)]");
+    EXPECT_EQ(Partitioned("q:f32 2x3x8; k:s8 2x8x5; v:s8 2x5x8; z:f32 1; b = DynamicDequantize(k, z);"
+                          "c = DynamicDequantize(v, z); m = MatMul(q, b); s = SoftMax(m) {axis=-1}; n = MatMul(s, c)"),
+              "attention[w8_matmul_post_ops(b m) single(s) w8_matmul_post_ops(c n)]");
+}
+
+TEST(PatternAttention, EndsWhereSomethingInsideIsNeeded) {
+    const std::string rest = "c:f32 1; d = Divide(m, c); s = SoftMax(d) {axis=-1}; y = MatMul(s, v);";
+    EXPECT_EQ(Partitioned(kHeads + rest + "out s y"), "fp_matmul_post_ops(m d) single(s) single(y)");
+    EXPECT_EQ(Partitioned(kHeads + rest + "out d y"), "fp_matmul_post_ops(m d) single(s) single(y)");
+    EXPECT_EQ(Partitioned(kHeads + rest + "out m y"), "single(m) single(d) single(s) single(y)");
+    EXPECT_EQ(Partitioned(kHeads + rest + "t = StaticTranspose(y) {order=[1,0,2]}; r = ReLU(t)"),
+              "attention[fp_matmul_post_ops(m d) single(s) fp_matmul_post_ops(y t)] single(r)");
+    // No product before the softmax.
+    EXPECT_EQ(Partitioned("x:f32 2x3x5; v:f32 2x5x8; d = Tanh(x); s = SoftMax(d) {axis=-1}; y = MatMul(s, v)"),
+              "single(d) single(s) single(y)");
+}
+
+TEST(PatternMlp, TwoProductsGateAThird) {
+    const std::string x = "x:f32 2x8; u:f32 8x6; v:f32 8x6; w:f32 6x8; g = MatMul(x, u); h = MatMul(x, v);";
+    EXPECT_EQ(Partitioned(x + "a = GELU(g); m = Multiply(a, h); y = MatMul(m, w)"),
+              "gated_mlp[single(h) fp_matmul_post_ops(g a m) single(y)]");
+    EXPECT_EQ(Partitioned(x + "a = Sigmoid(g); b = Multiply(g, a); m = Multiply(h, b); y = MatMul(m, w)"),
+              "gated_mlp[single(h) fp_matmul_post_ops(g a b m) single(y)]");
+    EXPECT_EQ(Partitioned(x + "a = GELU(g); m = Multiply(a, h); y = MatMul(m, w); out h y"),
+              "single(h) fp_matmul_post_ops(g a m) single(y)");
+    // One product that gates itself is an activation.
+    EXPECT_EQ(Partitioned("x:f32 2x8; u:f32 8x6; w:f32 6x8; g = MatMul(x, u); a = Sigmoid(g); m = Multiply(g, a);"
+                          "y = MatMul(m, w)"),
+              "fp_matmul_post_ops(g a m) single(y)");
+    EXPECT_EQ(
+        Partitioned("x:f32 2x8; u:u4 8x6 const; v:u4 8x6 const; w:u4 6x8 const; c:f32 1; a = DynamicDequantize(u, c);"
+                    "b = DynamicDequantize(v, c); d = DynamicDequantize(w, c); g = MatMul(x, a);"
+                    "h = MatMul(x, b); e = Sigmoid(g); m = Multiply(e, h); y = MatMul(m, d)"),
+        "gated_mlp[w8_matmul_post_ops(b h) w8_matmul_post_ops(a g e m) w8_matmul_post_ops(d y)]");
+}
+
 TEST(PatternEltwise, ACastThatIsQuantized) {
     EXPECT_EQ(Partitioned("x:bf16 2x4; t:f32 = TypeCast(x); y = Quantize(t)"), "cast_quantize(t y)");
     EXPECT_EQ(Partitioned("x:bf16 2x4; t:f32 = TypeCast(x)"), "single(t)");

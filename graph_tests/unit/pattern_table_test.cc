@@ -53,11 +53,16 @@ TEST(PatternTable, EveryEntryIsWellFormed) {
             if (n > anchor) {
                 EXPECT_EQ(refs, 1);
                 EXPECT_EQ(node.in[node.n_in - 1], (int)n - 1) << "downstream nodes name their predecessor";
-                EXPECT_FALSE(node.variadic || node.recompute);
+                EXPECT_FALSE(node.variadic || node.recompute || node.region);
             } else {
                 EXPECT_FALSE(node.any_side || node.dq_other || node.self_other || node.rep_max);
                 EXPECT_FALSE(node.variadic && !node.anchor);
                 EXPECT_FALSE(node.anchor && node.optional);
+                if (node.region) {
+                    EXPECT_FALSE(node.anchor || node.recompute);
+                    EXPECT_LE(node.region, QDQI_PATTERN_MAX_REGION);
+                    EXPECT_EQ(refs, 1) << "a region ends at one node";
+                }
             }
             EXPECT_LE(node.rep_min, node.rep_max);
             runs += node.rep_max;
