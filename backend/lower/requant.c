@@ -140,7 +140,8 @@ qdq_status qdqi_requant_posts(qdqi_lower *lw, qdqi_posts *p, const qdqi_chain *c
         const double unit = (double)link->other.q.scales[0], out = (double)q->scales[0];
         QDQI_TRY(qdqi_posts_operand(lw, p, QDQI_DNNL_BIN_ADD, link->other.q_value, err));
         const double ratio = unit / out;
-        eltwise(p, QDQI_DNNL_ELT_LINEAR, (float)ratio, (float)(-ratio * qdqi_qparams_zp0(&link->other.q)));
+        if (ratio != 1.0 || qdqi_qparams_zp0(&link->other.q) != 0)
+            eltwise(p, QDQI_DNNL_ELT_LINEAR, (float)ratio, (float)(-ratio * qdqi_qparams_zp0(&link->other.q)));
     }
     if (q->has_zp) {
         if (q->add_zp_after_rounding) eltwise(p, QDQI_DNNL_ELT_ROUND, 0.0f, 0.0f);
