@@ -22,6 +22,14 @@ const qdqi_pattern *qdqi_pattern_at(size_t i) {
     return NULL;
 }
 
+const char *qdqi_pattern_family_name(size_t i) {
+    for (size_t f = 0; f < N_FAMILIES; f++) {
+        if (i < families[f]->n) return families[f]->name;
+        i -= families[f]->n;
+    }
+    return NULL;
+}
+
 uint32_t qdqi_pattern_n_required(const qdqi_pattern *pattern) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < pattern->n_nodes; i++) {

@@ -22,6 +22,10 @@ const char *qdqi_why_text(qdqi_why why) {
     return (size_t)why < N_WORDS ? texts[why] : "unknown";
 }
 
+const char *qdqi_why_word_at(size_t i) {
+    return i < N_WORDS ? words[i] : NULL;
+}
+
 static const qdq_tensor_desc *src_desc(const qdq_graph *graph, const qdqi_op *op) {
     if (op->n_in == 0 || op->in[0] == QDQI_NONE) return NULL;
     return &graph->values[op->in[0]].desc;
@@ -91,3 +95,11 @@ static bool dq_behind(const qdq_graph *graph, const qdqi_op *op, uint32_t value)
 #define QDQI_GUARD_ROW(guard, reason, text) const qdqi_guard qdqi_guard_##guard = {#guard, QDQI_WHY_##reason, guard};
 QDQI_GUARD_MAP(QDQI_GUARD_ROW)
 #undef QDQI_GUARD_ROW
+
+const char *qdqi_guard_text(const qdqi_guard *guard) {
+#define QDQI_GUARD_ROW(name, reason, text)                                                                             \
+    if (guard == &qdqi_guard_##name) return text;
+    QDQI_GUARD_MAP(QDQI_GUARD_ROW)
+#undef QDQI_GUARD_ROW
+    return "";
+}

@@ -25,6 +25,9 @@ extern "C" {
     X(CLAIMED, "claimed", "the op belongs to another partition")                                                       \
     X(TOO_LONG, "too_long", "the run is as long as the entry allows")                                                  \
     X(ALONE, "alone", "only one op matches: nothing to fuse it with")                                                  \
+    /* of an op, not of an entry */                                                                                    \
+    X(NO_ENTRY, "no_entry", "no entry of the catalogue is for this kind of op")                                        \
+    X(POLICY, "policy", "every op was to be kept on its own")                                                          \
     /* guards */                                                                                                       \
     X(DTYPE, "dtype", "the data type is not one that the entry takes")                                                 \
     X(SHAPE_GROWS, "shape_grows", "the op broadcasts the chain to a larger shape")                                     \
@@ -41,6 +44,9 @@ typedef enum qdqi_why {
 /* Static strings; never NULL. */
 const char *qdqi_why_word(qdqi_why why);
 const char *qdqi_why_text(qdqi_why why);
+
+/* The i-th refusal (NONE is 0): NULL past the end. */
+const char *qdqi_why_word_at(size_t i);
 
 /* True when `op` may stand at the node. `value` is the value that links it to the match: an input of `op` at downstream
  * nodes, an output at upstream nodes, QDQI_NONE at the anchor. What is not known yet (dims) never refuses. */
@@ -63,6 +69,9 @@ typedef struct qdqi_guard {
 #define QDQI_GUARD_DECL(guard, reason, text) extern const qdqi_guard qdqi_guard_##guard;
 QDQI_GUARD_MAP(QDQI_GUARD_DECL)
 #undef QDQI_GUARD_DECL
+
+/* What the guard asks for: the third column of the list. Static; "" for a guard that is not in it. */
+const char *qdqi_guard_text(const qdqi_guard *guard);
 
 #ifdef __cplusplus
 }

@@ -11,7 +11,6 @@
 #include "patterns/partition.h"
 
 #include "base/alloc.h"
-#include "patterns/matcher.h"
 
 #include <string.h>
 
@@ -29,6 +28,7 @@ typedef struct work {
     uint32_t *inputs;        /* room for the ports of the partition being made */
     uint32_t *consts;
     uint32_t cap;
+    qdqi_match_step *ends; /* for an explanation: by position of the last op, then by partition; else NULL */
 } work;
 
 static bool reserve_ports(work *w, size_t n) {
@@ -159,18 +159,27 @@ static qdq_status split(work *w, qdqi_part *parent, qdq_error *err) {
 
 /* ---- the whole graph ---- */
 
+static void keep_cut(void *user, const qdqi_match_step *step) {
+    if (step->cut) *(qdqi_match_step *)user = *step;
+}
+
 static qdq_status fuse(work *w, qdq_error *err) {
+    qdqi_match_step end;
+    const qdqi_match_trace trace = {keep_cut, &end};
     for (size_t e = 0; e < qdqi_pattern_count(); e++) {
         const qdqi_pattern *pattern = qdqi_pattern_at(e);
         for (uint32_t i = 0; i < w->graph->n_ops; i++) {
             const uint32_t root = w->graph->topo[i];
             if (w->graph->ops[root].folded || qdqi_matcher_is_claimed(w->matcher, root)) continue;
             qdqi_match match;
-            if (!qdqi_matcher_try(w->matcher, pattern, root, NULL, &match)) continue;
+            end = (qdqi_match_step){0};
+            if (!qdqi_matcher_try(w->matcher, pattern, root, w->ends != NULL ? &trace : NULL, &match)) continue;
             qdqi_matcher_claim(w->matcher);
             const uint32_t position = qdqi_matcher_position(w->matcher, match.ops[match.n_ops - 1]);
             QDQI_TRY(add_part(w, pattern->name, pattern->recipe, match.root, match.n_ops, match.ops, err));
             if (pattern->split) QDQI_TRY(split(w, &w->by_last[position], err));
+            /* a cut counts when the match ends there: a Quantize may have followed */
+            if (w->ends != NULL && end.n_ops == match.n_ops) w->ends[position] = end;
         }
     }
     return QDQ_OK;
@@ -202,6 +211,7 @@ static qdq_status list_in_order(work *w, qdq_error *err) {
         parts->parts[n].id = n;
         for (uint32_t c = 0; c < parts->parts[n].n_children; c++)
             parts->parts[n].children[c].id = n;
+        if (w->ends != NULL) w->ends[n] = w->ends[i]; /* n <= i */
         n++;
     }
     parts->n_attempts = qdqi_matcher_n_attempts(w->matcher);
@@ -209,7 +219,7 @@ static qdq_status list_in_order(work *w, qdq_error *err) {
     return QDQ_OK;
 }
 
-static qdq_status partition(work *w, qdq_policy policy, qdq_error *err) {
+static qdq_status partition(work *w, qdq_policy policy, bool explain, qdq_error *err) {
     QDQI_TRY(qdqi_matcher_create(w->graph, &w->matcher, err));
     w->parts = qdqi_calloc(1, sizeof(*w->parts));
     w->by_last = qdqi_calloc(w->graph->n_ops, sizeof(*w->by_last));
@@ -217,17 +227,21 @@ static qdq_status partition(work *w, qdq_policy policy, qdq_error *err) {
     w->part_of_op = qdqi_calloc(w->graph->n_ops, sizeof(*w->part_of_op));
     w->seen_in = qdqi_calloc(w->graph->n_values, sizeof(*w->seen_in));
     if (!w->parts || !w->by_last || !w->needed || !w->part_of_op || !w->seen_in) return QDQI_NO_MEMORY(err);
+    if (explain) {
+        w->ends = qdqi_arena_alloc(&w->parts->arena, (size_t)w->graph->n_ops + 1, sizeof *w->ends);
+        if (w->ends == NULL) return QDQI_NO_MEMORY(err);
+    }
     if (policy == QDQ_POLICY_FUSION) QDQI_TRY(fuse(w, err));
     QDQI_TRY(add_singles(w, err));
     return list_in_order(w, err);
 }
 
-qdq_status qdqi_partition_graph(const qdq_graph *graph, qdq_policy policy, qdqi_parts **parts_out, qdq_error *err) {
+static qdq_status run(const qdq_graph *graph, qdq_policy policy, qdqi_parts **parts_out,
+                      const qdqi_match_step **ends_out, qdqi_matcher **matcher_out, qdq_error *err) {
     if (policy != QDQ_POLICY_FUSION && policy != QDQ_POLICY_SINGLE)
         return qdqi_fail(err, QDQ_E_BAD_ARG, "partition policy is %d, expected 0 (fusion) or 1 (single)", (int)policy);
     work w = {.graph = graph};
-    const qdq_status status = partition(&w, policy, err);
-    qdqi_matcher_destroy(&w.matcher);
+    const qdq_status status = partition(&w, policy, ends_out != NULL, err);
     qdqi_matcher_destroy(&w.inside);
     qdqi_free(w.needed_inside);
     qdqi_free(w.by_last);
@@ -236,11 +250,26 @@ qdq_status qdqi_partition_graph(const qdq_graph *graph, qdq_policy policy, qdqi_
     qdqi_free(w.seen_in);
     qdqi_free(w.inputs);
     qdqi_free(w.consts);
-    if (status == QDQ_OK)
-        *parts_out = w.parts;
+    if (status == QDQ_OK && matcher_out != NULL)
+        *matcher_out = w.matcher;
     else
+        qdqi_matcher_destroy(&w.matcher);
+    if (status != QDQ_OK) {
         qdqi_parts_destroy(&w.parts);
-    return status;
+        return status;
+    }
+    if (ends_out != NULL) *ends_out = w.ends;
+    *parts_out = w.parts;
+    return QDQ_OK;
+}
+
+qdq_status qdqi_partition_graph(const qdq_graph *graph, qdq_policy policy, qdqi_parts **parts_out, qdq_error *err) {
+    return run(graph, policy, parts_out, NULL, NULL, err);
+}
+
+qdq_status qdqi_partition_explain(const qdq_graph *graph, qdq_policy policy, qdqi_parts **parts_out,
+                                  const qdqi_match_step **ends_out, qdqi_matcher **matcher_out, qdq_error *err) {
+    return run(graph, policy, parts_out, ends_out, matcher_out, err);
 }
 
 void qdqi_parts_destroy(qdqi_parts **parts) {

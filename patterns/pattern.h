@@ -84,6 +84,8 @@ typedef struct qdqi_pattern {
 /* All entries in the order in which they are tried. Static; thread-safe. NULL when i is out of range. */
 size_t qdqi_pattern_count(void);
 const qdqi_pattern *qdqi_pattern_at(size_t i);
+/* The family of the i-th entry ("conv"): the file that it stands in. */
+const char *qdqi_pattern_family_name(size_t i);
 /* Nodes that every match has. */
 uint32_t qdqi_pattern_n_required(const qdqi_pattern *pattern);
 

@@ -8,8 +8,17 @@
 
 #include <string.h>
 
+/* The context that keeps notes on this thread, if any: a refusal comes from places that have no context at hand. Lowering
+ * of one context stays on one thread. */
+static _Thread_local qdqi_lower *noting;
+
+static void note_refusal(const qdqi_lower *lw, const char *who, const char *why) {
+    qdqi_notes_refusal(lw->notes, &(qdqi_refusal){.part = lw->part, .op = lw->op, .who = who, .why = why});
+}
+
 qdq_status qdqi_refuse(qdq_error *err, const char *who, const char *why) {
     qdqi_log(QDQI_LOG_REFUSE, "%s,%s", who, why);
+    if (noting != NULL) note_refusal(noting, who, why);
     return qdqi_fail(err, QDQ_E_UNSUPPORTED, "%s: %s", who, why);
 }
 
@@ -350,12 +359,16 @@ qdq_status qdqi_lower_op(qdqi_lower *lw, uint32_t op_index, qdq_error *err) {
         }
         return QDQ_OK;
     }
-    if (lw->reference_only) return qdqi_lower_reference(lw, op_index, err);
-    return qdqi_lower_single(lw, op, err);
+    if (lw->notes != NULL) qdqi_notes_alone(lw->notes, op_index);
+    const uint32_t outer = lw->op;
+    lw->op = op_index;
+    const qdq_status st = lw->reference_only ? qdqi_lower_reference(lw, op_index, err) : qdqi_lower_single(lw, op, err);
+    lw->op = outer;
+    return st;
 }
 
 qdqi_lower_point qdqi_lower_here(const qdqi_lower *lw) {
-    return (qdqi_lower_point){qdqi_plan_here(lw->plan), lw->n_journal};
+    return (qdqi_lower_point){qdqi_plan_here(lw->plan), lw->n_journal, lw->notes != NULL ? lw->notes->n_alone : 0};
 }
 
 void qdqi_lower_undo(qdqi_lower *lw, qdqi_lower_point point) {
@@ -366,9 +379,19 @@ void qdqi_lower_undo(qdqi_lower *lw, qdqi_lower_point point) {
         lv->port_done = false;
     }
     lw->n_journal = point.n_journal;
+    if (lw->notes != NULL) lw->notes->n_alone = point.n_alone;
 }
 
-qdq_status qdqi_lower_part(qdqi_lower *lw, const qdqi_part *part, qdq_error *err) {
+uint32_t qdqi_lower_n_refusals(const qdqi_lower *lw) {
+    return lw->notes == NULL ? 0 : lw->notes->n_seen;
+}
+
+void qdqi_lower_refused(qdqi_lower *lw, const char *who, qdq_status st, uint32_t n_before) {
+    if (lw->notes == NULL || lw->notes->n_seen != n_before) return;
+    note_refusal(lw, who, st == QDQ_E_NO_ONEDNN ? "no_onednn" : "not_implemented_by_onednn");
+}
+
+static qdq_status lower_part(qdqi_lower *lw, const qdqi_part *part, qdq_error *err) {
     lw->part = part->id;
     const bool fused = !lw->reference_only && part->n_inputs != 0 && part->recipe != qdqi_recipe_single;
     bool empty = false;
@@ -376,6 +399,7 @@ qdq_status qdqi_lower_part(qdqi_lower *lw, const qdqi_part *part, qdq_error *err
         empty = empty || qdqi_n_elems(&qdqi_lower_val(lw, part->outputs[i])->desc) == 0;
     if (fused && !empty) {
         const qdqi_lower_point here = qdqi_lower_here(lw);
+        const uint32_t n_refusals = qdqi_lower_n_refusals(lw);
         qdq_error why = {0};
         const qdqi_op *closing = &lw->graph->ops[part->ops[part->n_ops - 1]];
         qdq_status st = QDQ_OK;
@@ -389,6 +413,8 @@ qdq_status qdqi_lower_part(qdqi_lower *lw, const qdqi_part *part, qdq_error *err
             return st;
         }
         qdqi_lower_undo(lw, here);
+        qdqi_lower_refused(lw, qdqi_recipe_name(part->recipe), st, n_refusals);
+        if (lw->notes != NULL && lw->notes->refused != NULL) lw->notes->refused[part->id] = true;
     }
     const uint32_t last = part->ops[part->n_ops - 1];
     const qdqi_op *op = &lw->graph->ops[last];
@@ -399,6 +425,15 @@ qdq_status qdqi_lower_part(qdqi_lower *lw, const qdqi_part *part, qdq_error *err
     if (st != QDQ_OK)
         return qdqi_fail_in(err, st, "op %llu \"%s\" (%s)", (unsigned long long)op->id, op->name, op->schema->name);
     return QDQ_OK;
+}
+
+qdq_status qdqi_lower_part(qdqi_lower *lw, const qdqi_part *part, qdq_error *err) {
+    qdqi_lower *outer = noting;
+    noting = lw->notes != NULL ? lw : NULL;
+    lw->op = QDQI_NONE;
+    const qdq_status st = lower_part(lw, part, err);
+    noting = outer;
+    return st;
 }
 
 qdq_status qdqi_recipe_single(qdqi_lower *lw, const qdqi_part *part, qdq_error *err) {

@@ -7,6 +7,7 @@
 #define QDQI_LOWER_H
 
 #include "ir/desc.h"
+#include "lower/notes.h"
 #include "lower/recipe.h"
 #include "onednn/onednn.h"
 #include "runtime/plan.h"
@@ -43,6 +44,8 @@ typedef struct qdqi_lower {
     uint32_t n_folded, cap_folded;
     uint32_t *journal; /* values made since the last mark */
     uint32_t n_journal, cap_journal;
+    uint32_t op;       /* being lowered on its own, or QDQI_NONE */
+    qdqi_notes *notes; /* for an explanation; NULL: none are kept */
 } qdqi_lower;
 
 /* Lower one partition: its recipe, or when that refuses, its ops one by one. */
@@ -117,7 +120,8 @@ qdq_status qdqi_lower_pack(qdqi_lower *lw, const qdqi_dnnl_prim *prim, qdqi_dnnl
 static inline bool qdqi_is_refusal(qdq_status status) {
     return status == QDQ_E_UNSUPPORTED || status == QDQ_E_NO_ONEDNN;
 }
-/* Refusal: logs the reason and returns QDQ_E_UNSUPPORTED. */
+/* Refusal: logs the reason, notes it in the context that this thread is lowering (qdqi_lower_part), and returns
+ * QDQ_E_UNSUPPORTED. `who` is static; `why` is a word of why.def. */
 qdq_status qdqi_refuse(qdq_error *err, const char *who, const char *why);
 
 #ifdef __cplusplus

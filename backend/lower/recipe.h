@@ -32,21 +32,30 @@ typedef struct qdqi_part {
 } qdqi_part;
 
 /* Recipes. Each appends steps to the plan of `lower`. QDQ_E_UNSUPPORTED means "refused, nothing appended": the caller then
- * lowers the ops one by one. */
+ * lowers the ops one by one.
+ *   eltwise   [dq]* - unary|binary chain - [q]
+ *   norm      [dq] - SoftMax|LayerNorm|BatchNorm|Reduce... - chain - [q]
+ *   move      dq - data movement - q, and dq - q
+ *   concat    dq... - Concat - q
+ *   conv      and ConvTranspose
+ *   single    any one op
+ *   children  the partitions inside, one by one */
+#define QDQI_RECIPE_MAP(X)                                                                                             \
+    X(single)                                                                                                          \
+    X(children)                                                                                                        \
+    X(matmul)                                                                                                          \
+    X(conv)                                                                                                            \
+    X(pool)                                                                                                            \
+    X(eltwise)                                                                                                         \
+    X(norm)                                                                                                            \
+    X(move)                                                                                                            \
+    X(concat)
+
 typedef qdq_status (*qdqi_recipe_fn)(struct qdqi_lower *lower, const qdqi_part *part, qdq_error *err);
-qdq_status qdqi_recipe_single(struct qdqi_lower *lower, const qdqi_part *part, qdq_error *err);   /* any one op */
-qdq_status qdqi_recipe_children(struct qdqi_lower *lower, const qdqi_part *part, qdq_error *err); /* one by one */
-qdq_status qdqi_recipe_matmul(struct qdqi_lower *lower, const qdqi_part *part, qdq_error *err);
-qdq_status qdqi_recipe_conv(struct qdqi_lower *lower, const qdqi_part *part, qdq_error *err); /* and ConvTranspose */
-qdq_status qdqi_recipe_pool(struct qdqi_lower *lower, const qdqi_part *part, qdq_error *err);
-/* [dq]* - unary|binary chain - [q] */
-qdq_status qdqi_recipe_eltwise(struct qdqi_lower *lower, const qdqi_part *part, qdq_error *err);
-/* [dq] - SoftMax|LayerNorm|BatchNorm|Reduce… - chain - [q] */
-qdq_status qdqi_recipe_norm(struct qdqi_lower *lower, const qdqi_part *part, qdq_error *err);
-/* dq - data movement - q, and dq - q */
-qdq_status qdqi_recipe_move(struct qdqi_lower *lower, const qdqi_part *part, qdq_error *err);
-/* dq… - Concat - q */
-qdq_status qdqi_recipe_concat(struct qdqi_lower *lower, const qdqi_part *part, qdq_error *err);
+#define QDQI_RECIPE_DECL(name)                                                                                         \
+    qdq_status qdqi_recipe_##name(struct qdqi_lower *lower, const qdqi_part *part, qdq_error *err);
+QDQI_RECIPE_MAP(QDQI_RECIPE_DECL)
+#undef QDQI_RECIPE_DECL
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,6 @@
 #include "lower/requant.h"
 
 #include "base/dtype.h"
-#include "base/log.h"
 
 #include <math.h>
 #include <string.h>
@@ -82,7 +81,7 @@ qdq_status qdqi_requant_plan(qdqi_lower *lw, const qdqi_chain *chain, int64_t n_
     const qdqi_qparams *a = &chain->operands[0].q, *w = &chain->operands[1].q;
     if (why == NULL && w->n != 1 && w->n != n_channels) why = "scales_of_grouped_channels";
     if (why != NULL) {
-        qdqi_log(QDQI_LOG_REFUSE, "requantize in one step,%s", why);
+        (void)qdqi_refuse(NULL, "requantize in one step", why);
         return QDQ_OK;
     }
     const double unit = (double)(r->residual >= 0 ? chain->links[r->residual].other.q.scales[0] : chain->q.scales[0]);

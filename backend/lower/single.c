@@ -155,6 +155,7 @@ qdq_status qdqi_lower_single(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) 
     const candidate first = candidate_for(op);
     if (first != NULL) {
         const qdqi_lower_point here = qdqi_lower_here(lw);
+        const uint32_t n_refusals = qdqi_lower_n_refusals(lw);
         qdq_error why = {0};
         const qdq_status st = first(lw, op, &why);
         if (st == QDQ_OK) return QDQ_OK;
@@ -163,6 +164,7 @@ qdq_status qdqi_lower_single(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) 
             return st;
         }
         qdqi_lower_undo(lw, here);
+        qdqi_lower_refused(lw, op->schema->name, st, n_refusals);
     }
     return qdqi_lower_reference(lw, (uint32_t)(op - lw->graph->ops), err);
 }

@@ -43,9 +43,15 @@ qdq_status qdqi_finish_unary_prim(qdqi_lower *lw, qdqi_dnnl_prim *prim, qdqi_arg
 typedef struct qdqi_lower_point {
     qdqi_plan_mark plan;
     uint32_t n_journal;
+    uint32_t n_alone; /* of the notes */
 } qdqi_lower_point;
 qdqi_lower_point qdqi_lower_here(const qdqi_lower *lw);
 void qdqi_lower_undo(qdqi_lower *lw, qdqi_lower_point point);
+
+/* A candidate returned the refusal `st`; `n_before` is qdqi_lower_n_refusals from before. A provider refuses by status only: it is
+ * given a word here. */
+uint32_t qdqi_lower_n_refusals(const qdqi_lower *lw);
+void qdqi_lower_refused(qdqi_lower *lw, const char *who, qdq_status st, uint32_t n_before);
 
 #ifdef __cplusplus
 }
