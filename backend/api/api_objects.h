@@ -41,6 +41,12 @@ qdq_status qdqi_program_output(qdqi_program *program, qdqi_lower *lw, uint32_t v
                                qdq_error *err);
 /* After all partitions are lowered: ports, placement, resolved descriptors. */
 qdq_status qdqi_program_close(qdqi_program *program, qdqi_lower *lw, qdq_error *err);
+/* A whole graph in one program, lowered partition by partition: open, ports, partitions, close. `notes` may be NULL. `lw` is the
+ * caller's to free, on failure too. */
+qdq_status qdqi_program_of_graph(qdqi_program *program, qdqi_lower *lw, const qdq_graph *graph, qdq_engine *engine,
+                                 const qdqi_parts *parts, bool reference_only, qdqi_notes *notes, qdq_error *err);
+/* The options as this version knows them; NULL gives the defaults. */
+qdq_status qdqi_session_options_read(const qdq_session_options *options, qdq_session_options *out, qdq_error *err);
 void qdqi_program_free(qdqi_program *program);
 /* "onednn conv … + native copy": the notes of the steps of one part (or all: UINT32_MAX). */
 void qdqi_program_notes(const qdqi_program *program, uint32_t part, qdqi_text *text);

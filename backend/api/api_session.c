@@ -64,19 +64,41 @@ static qdq_status note_parts(qdq_session *s, const qdqi_parts *parts, const qdq_
     return QDQ_OK;
 }
 
+qdq_status qdqi_session_options_read(const qdq_session_options *options, qdq_session_options *out, qdq_error *err) {
+    *out = (qdq_session_options){.struct_bytes = sizeof *out};
+    if (options == NULL) return QDQ_OK;
+    if (options->struct_bytes < sizeof out->struct_bytes + sizeof out->policy || options->struct_bytes > sizeof *out)
+        return qdqi_fail(err, QDQ_E_BAD_ARG, "session: options.struct_bytes is %zu, expected at most %zu",
+                         options->struct_bytes, sizeof *out);
+    memcpy(out, options, options->struct_bytes);
+    return QDQ_OK;
+}
+
+qdq_status qdqi_program_of_graph(qdqi_program *program, qdqi_lower *lw, const qdq_graph *graph, qdq_engine *engine,
+                                 const qdqi_parts *parts, bool reference_only, qdqi_notes *notes, qdq_error *err) {
+    QDQI_TRY(qdqi_program_open(program, lw, graph, engine, NULL, err));
+    lw->reference_only = reference_only;
+    lw->notes = notes;
+    QDQI_TRY(open_ports(program, lw, graph, err));
+    for (uint32_t i = 0; i < parts->n; i++) {
+        const qdqi_op *root = &graph->ops[parts->parts[i].root];
+        if ((root->schema->flags & QDQI_F_NO_OUTPUT) != 0) continue; /* End marks an output, it computes nothing */
+        if ((root->schema->flags & QDQI_F_OPAQUE) != 0)
+            return qdqi_fail(err, QDQ_E_UNSUPPORTED, "op %" PRIu64 " \"%s\" (%s) has no meaning to run", root->id,
+                             root->name, root->schema->name);
+        QDQI_TRY(qdqi_lower_part(lw, &parts->parts[i], err));
+    }
+    return qdqi_program_close(program, lw, err);
+}
+
 qdq_status qdq_session_create(const qdq_graph *graph, qdq_engine *engine, const qdq_session_options *options,
                               qdq_session **session_out, qdq_error *err) {
     QDQI_NOT_NULL(err, graph);
     QDQI_NOT_NULL(err, engine);
     QDQI_NOT_NULL(err, session_out);
     if (!graph->finalized) return qdqi_fail(err, QDQ_E_BAD_STATE, "session: the graph is not finalized");
-    qdq_session_options opt = {.struct_bytes = sizeof opt};
-    if (options != NULL) {
-        if (options->struct_bytes < sizeof opt.struct_bytes + sizeof opt.policy || options->struct_bytes > sizeof opt)
-            return qdqi_fail(err, QDQ_E_BAD_ARG, "session: options.struct_bytes is %zu, expected at most %zu",
-                             options->struct_bytes, sizeof opt);
-        memcpy(&opt, options, options->struct_bytes);
-    }
+    qdq_session_options opt;
+    QDQI_TRY(qdqi_session_options_read(options, &opt, err));
     qdq_session *s = qdqi_calloc(1, sizeof *s);
     if (s == NULL) return QDQI_NO_MEMORY(err);
     qdqi_lower lw = {0};
@@ -84,19 +106,7 @@ qdq_status qdq_session_create(const qdq_graph *graph, qdq_engine *engine, const 
     s->profile = opt.profile;
     const int threads = qdqi_threads_enter(engine);
     qdq_status st = qdqi_partition_graph(graph, opt.reference ? QDQ_POLICY_SINGLE : opt.policy, &parts, err);
-    if (st == QDQ_OK) st = qdqi_program_open(&s->program, &lw, graph, engine, NULL, err);
-    if (st == QDQ_OK) st = open_ports(&s->program, &lw, graph, err);
-    lw.reference_only = opt.reference;
-    for (uint32_t i = 0; st == QDQ_OK && i < parts->n; i++) {
-        const qdqi_op *root = &graph->ops[parts->parts[i].root];
-        if ((root->schema->flags & QDQI_F_NO_OUTPUT) != 0) continue; /* End marks an output, it computes nothing */
-        if ((root->schema->flags & QDQI_F_OPAQUE) != 0)
-            st = qdqi_fail(err, QDQ_E_UNSUPPORTED, "op %" PRIu64 " \"%s\" (%s) has no meaning to run", root->id,
-                           root->name, root->schema->name);
-        else
-            st = qdqi_lower_part(&lw, &parts->parts[i], err);
-    }
-    if (st == QDQ_OK) st = qdqi_program_close(&s->program, &lw, err);
+    if (st == QDQ_OK) st = qdqi_program_of_graph(&s->program, &lw, graph, engine, parts, opt.reference, NULL, err);
     if (st == QDQ_OK) st = note_parts(s, parts, graph, err);
     qdqi_lower_free(&lw);
     qdqi_parts_destroy(&parts);

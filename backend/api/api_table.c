@@ -83,6 +83,17 @@ static const qdq_api table = {
     .backend_register_op = qdq_backend_register_op,
     .backend_op_attr = qdq_backend_op_attr,
     .backend_op_takes = qdq_backend_op_takes,
+    .explanation_create = qdq_explanation_create,
+    .explanation_destroy = qdq_explanation_destroy,
+    .explanation_compile_error = qdq_explanation_compile_error,
+    .explanation_n_ops = qdq_explanation_n_ops,
+    .explanation_n_parts = qdq_explanation_n_parts,
+    .explanation_op = qdq_explanation_op,
+    .explanation_part = qdq_explanation_part,
+    .backend_n_reasons = qdq_backend_n_reasons,
+    .backend_reason = qdq_backend_reason,
+    .backend_pattern_info = qdq_backend_pattern_info,
+    .backend_pattern_set = qdq_backend_pattern_set,
 };
 
 const qdq_api *qdq_get_api(uint32_t version) {

@@ -1,7 +1,9 @@
 /* The module's descriptor: what it registers. Op schemas and patterns are static tables; providers close every candidate list. */
 #include "base/error.h"
 #include "ir/schema.h"
-#include "patterns/pattern.h"
+#include "lower/notes.h"
+#include "patterns/guards.h"
+#include "patterns/sets.h"
 
 static const char *const providers[] = {"onednn", "native", "reference"};
 
@@ -105,4 +107,67 @@ const char *qdq_backend_provider(size_t i) {
 qdq_status qdq_backend_register_op(const qdq_custom_op *op, qdq_error *err) {
     QDQI_NOT_NULL(err, op);
     return qdqi_schema_register(op, err);
+}
+
+qdq_status qdq_backend_pattern_info(size_t i, qdq_pattern_info *info_out, qdq_error *err) {
+    QDQI_NOT_NULL(err, info_out);
+    const qdqi_pattern *pattern = qdqi_pattern_at(i);
+    if (pattern == NULL)
+        return qdqi_fail(err, QDQ_E_NOT_FOUND, "there are %zu patterns, asked for number %zu", qdqi_pattern_count(), i);
+    *info_out = (qdq_pattern_info){.name = pattern->name,
+                                   .family = qdqi_pattern_family_name(i),
+                                   .recipe = qdqi_recipe_name(pattern->recipe),
+                                   .picture = pattern->picture,
+                                   .n_required = qdqi_pattern_n_required(pattern)};
+    return QDQ_OK;
+}
+
+bool qdq_backend_pattern_set(size_t i, const char **name_out, const char **text_out) {
+    static const struct {
+        const char *name, *text;
+    } sets[] = {
+#define QDQI_SET_ROW(set, meaning) {#set, meaning},
+        QDQI_SET_MAP(QDQI_SET_ROW)
+#undef QDQI_SET_ROW
+    };
+    if (i >= sizeof sets / sizeof sets[0] || name_out == NULL || text_out == NULL) return false;
+    *name_out = sets[i].name;
+    *text_out = sets[i].text;
+    return true;
+}
+
+/* ---- the vocabulary: the matcher's words (without "none"), its guards, lowering's words ---- */
+
+static const struct {
+    const char *name, *text;
+} guards[] = {
+#define QDQI_GUARD_ROW(guard, reason, meaning) {#guard, meaning},
+    QDQI_GUARD_MAP(QDQI_GUARD_ROW)
+#undef QDQI_GUARD_ROW
+};
+enum { N_GUARDS = sizeof guards / sizeof guards[0] };
+
+static size_t n_match_words(void) {
+    size_t n = 0;
+    while (qdqi_why_word_at(n + 1) != NULL)
+        n++;
+    return n;
+}
+
+size_t qdq_backend_n_reasons(void) {
+    return n_match_words() + N_GUARDS + qdqi_refusal_count();
+}
+
+qdq_status qdq_backend_reason(size_t i, qdq_reason_info *info_out, qdq_error *err) {
+    QDQI_NOT_NULL(err, info_out);
+    const size_t n_match = n_match_words(), n = qdq_backend_n_reasons();
+    if (i >= n) return qdqi_fail(err, QDQ_E_NOT_FOUND, "there are %zu reasons, asked for number %zu", n, i);
+    if (i < n_match)
+        *info_out = (qdq_reason_info){qdqi_why_word((qdqi_why)(i + 1)), qdqi_why_text((qdqi_why)(i + 1)), "match"};
+    else if (i - n_match < N_GUARDS)
+        *info_out = (qdq_reason_info){guards[i - n_match].name, guards[i - n_match].text, "guard"};
+    else
+        *info_out = (qdq_reason_info){qdqi_refusal_word(i - n_match - N_GUARDS),
+                                      qdqi_refusal_sentence(i - n_match - N_GUARDS), "lowering"};
+    return QDQ_OK;
 }

@@ -542,6 +542,132 @@ typedef struct qdq_custom_op {
 /* Register for the life of the process; thread-safe. Errors: DUPLICATE_ID, BAD_ARG, NULL_ARG. */
 QDQ_API QDQ_MUST_USE qdq_status qdq_backend_register_op(const qdq_custom_op *op, qdq_error *err);
 
+/* ---- explanations ----------------------------------------------------------------------------------------------- */
+
+/* What became of each op of a graph, and why: partitions, how each is computed, which candidates refused, and for every op
+ * that is in no fused chain the nearest pattern and where it failed. An immutable object; all that it hands out is
+ * borrowed from it. */
+typedef struct qdq_explanation qdq_explanation;
+
+/* Index of no op. */
+#define QDQ_EXPLAIN_NONE SIZE_MAX
+
+/* What became of an op, or of a partition: name, pinned value, word, sentence. */
+#define QDQ_EXPLAIN_HOW_MAP(X)                                                                                         \
+    X(FUSED, 0, "fused", "computed together with other ops")                                                           \
+    X(ALONE, 1, "alone", "computed on its own, one op at a time")                                                      \
+    X(VIEW, 2, "view", "no work: the result is the input seen otherwise, or there is none")                            \
+    X(FOLDED, 3, "folded", "computed once, before the first run: all inputs are constant")
+
+typedef enum qdq_explain_how {
+#define QDQ_EXPLAIN_HOW_ROW(name, value, word, text) QDQ_EXPLAIN_##name = value,
+    QDQ_EXPLAIN_HOW_MAP(QDQ_EXPLAIN_HOW_ROW)
+#undef QDQ_EXPLAIN_HOW_ROW
+} qdq_explain_how;
+
+/* Where a reason comes from. */
+typedef enum qdq_explain_source {
+    QDQ_EXPLAIN_NEAREST = 0, /* the entry of the catalogue that gets furthest from this op; `node` failed */
+    QDQ_EXPLAIN_END = 1,     /* a chain: it was matched up to here and went no further */
+    QDQ_EXPLAIN_REFUSAL = 2  /* a candidate of lowering, which refused; the next one was tried */
+} qdq_explain_source;
+
+typedef struct qdq_explain_tensor {
+    qdq_tensor_desc desc; /* layout as compiled */
+    const char *name;     /* "" when it has none */
+    bool is_constant;     /* its content was known at compile */
+    bool is_input;        /* of the graph */
+    bool is_output;
+} qdq_explain_tensor;
+
+typedef struct qdq_explain_reason {
+    qdq_explain_source source;
+    const char *word;     /* of the fixed vocabulary (qdq_backend_reason) */
+    const char *sentence; /* of the word */
+    const char *who;      /* name of the pattern, or of the candidate that refused */
+    const char *wanted;   /* what stood in the pattern where it failed: a kind, or a set of kinds; "" for a refusal */
+    const char *guard;    /* the guard that failed and what it asks for; NULL when the word says all */
+    const char *guard_text;
+    size_t n_matched;                 /* ops that had matched by then */
+    size_t part;                      /* the partition whose chain ended (END), or QDQ_EXPLAIN_NONE */
+    size_t op;                        /* the op that was refused, or QDQ_EXPLAIN_NONE */
+    const qdq_explain_tensor *tensor; /* the value by which it was reached, or NULL */
+    const char *text;                 /* all of it in one line */
+} qdq_explain_reason;
+
+typedef struct qdq_explain_op {
+    uint64_t id;
+    const char *kind, *name;
+    qdq_explain_how how;
+    size_t part; /* the first partition that holds it; QDQ_EXPLAIN_NONE when it was folded before there were any */
+    const qdq_explain_tensor *const *inputs; /* NULL: a missing optional input */
+    size_t n_inputs;
+    const qdq_explain_tensor *const *outputs;
+    size_t n_outputs;
+    const qdq_explain_reason *reasons; /* why it is not fused; none when it is fused or folded */
+    size_t n_reasons;
+} qdq_explain_op;
+
+typedef struct qdq_explain_step {
+    const char *provider; /* of qdq_backend_provider */
+    const char *note;     /* implementation and data types */
+} qdq_explain_step;
+
+typedef struct qdq_explain_part {
+    const char *pattern; /* "single" for an op on its own */
+    const char *recipe;  /* how such a pattern is lowered: "conv" */
+    qdq_explain_how how; /* ALONE with a pattern: its recipe refused, and the ops were lowered one by one */
+    size_t root;         /* its main op */
+    const size_t *ops;   /* in topological order */
+    size_t n_ops;
+    const qdq_explain_tensor *const *inputs;
+    size_t n_inputs;
+    const qdq_explain_tensor *const *constants; /* weights, scales, … */
+    size_t n_constants;
+    const qdq_explain_tensor *const *outputs;
+    size_t n_outputs;
+    const qdq_explain_step *steps; /* in the order in which they run */
+    size_t n_steps;
+    const qdq_explain_reason *reasons; /* candidates that refused, in that order; then why the chain ended, if it did */
+    size_t n_reasons;
+} qdq_explain_part;
+
+/* Partition and compile a finalized graph as qdq_session_create does (`options` as there), and keep what there is to tell. When
+ * the graph does not compile (a shape is not known, say), the object is made all the same: partitions and patterns are there, steps and
+ * refusals are not, and qdq_explanation_compile_error tells. Costs what a session costs; the plan is not kept.
+ * Errors: NULL_ARG, BAD_ARG, BAD_STATE (not finalized), NO_MEMORY. */
+QDQ_API QDQ_MUST_USE qdq_status qdq_explanation_create(const qdq_graph *graph, qdq_engine *engine,
+                                                       const qdq_session_options *options,
+                                                       qdq_explanation **explanation_out, qdq_error *err);
+QDQ_API void qdq_explanation_destroy(qdq_explanation **explanation);
+/* NULL when the graph compiled. */
+QDQ_API const char *qdq_explanation_compile_error(const qdq_explanation *explanation);
+QDQ_API size_t qdq_explanation_n_ops(const qdq_explanation *explanation);
+QDQ_API size_t qdq_explanation_n_parts(const qdq_explanation *explanation);
+/* The i-th op (in the order in which they were added) or partition (in the order in which they run); NULL when i is out of range. */
+QDQ_API const qdq_explain_op *qdq_explanation_op(const qdq_explanation *explanation, size_t i);
+QDQ_API const qdq_explain_part *qdq_explanation_part(const qdq_explanation *explanation, size_t i);
+
+typedef struct qdq_reason_info {
+    const char *word, *sentence;
+    const char *group; /* "match", "guard" or "lowering" */
+} qdq_reason_info;
+/* The fixed vocabulary of reasons. A word may be in two groups. Static strings. Errors: NOT_FOUND. */
+QDQ_API size_t qdq_backend_n_reasons(void);
+QDQ_API QDQ_MUST_USE qdq_status qdq_backend_reason(size_t i, qdq_reason_info *info_out, qdq_error *err);
+
+typedef struct qdq_pattern_info {
+    const char *name;
+    const char *family;  /* entries of a family stand together */
+    const char *recipe;  /* how its matches are lowered */
+    const char *picture; /* lines that end in \n */
+    size_t n_required;   /* ops that every match has */
+} qdq_pattern_info;
+/* The i-th pattern, in the order in which they are tried. Static strings. Errors: NOT_FOUND. */
+QDQ_API QDQ_MUST_USE qdq_status qdq_backend_pattern_info(size_t i, qdq_pattern_info *info_out, qdq_error *err);
+/* A set of op kinds that pictures name ("chain"), and what is in it; a false return ends the list. */
+QDQ_API bool qdq_backend_pattern_set(size_t i, const char **name_out, const char **text_out);
+
 /* ---- function table for hosts that dlopen ----------------------------------------------------------------------- */
 
 #define QDQ_API_VERSION 1
@@ -642,6 +768,18 @@ struct qdq_api {
     qdq_status (*backend_register_op)(const qdq_custom_op *, qdq_error *);
     qdq_status (*backend_op_attr)(size_t, size_t, qdq_op_attr_info *, qdq_error *);
     bool (*backend_op_takes)(size_t, bool, size_t, qdq_dtype);
+    qdq_status (*explanation_create)(const qdq_graph *, qdq_engine *, const qdq_session_options *, qdq_explanation **,
+                                     qdq_error *);
+    void (*explanation_destroy)(qdq_explanation **);
+    const char *(*explanation_compile_error)(const qdq_explanation *);
+    size_t (*explanation_n_ops)(const qdq_explanation *);
+    size_t (*explanation_n_parts)(const qdq_explanation *);
+    const qdq_explain_op *(*explanation_op)(const qdq_explanation *, size_t);
+    const qdq_explain_part *(*explanation_part)(const qdq_explanation *, size_t);
+    size_t (*backend_n_reasons)(void);
+    qdq_status (*backend_reason)(size_t, qdq_reason_info *, qdq_error *);
+    qdq_status (*backend_pattern_info)(size_t, qdq_pattern_info *, qdq_error *);
+    bool (*backend_pattern_set)(size_t, const char **, const char **);
 };
 
 #ifdef __cplusplus
