@@ -16,6 +16,8 @@ typedef struct qdqi_command {
 } qdqi_command;
 
 extern const qdqi_command qdqi_command_run;
+extern const qdqi_command qdqi_command_explain;
+extern const qdqi_command qdqi_command_draw;
 extern const qdqi_command qdqi_command_ops;
 extern const qdqi_command qdqi_command_patterns;
 extern const qdqi_command qdqi_command_version;

@@ -5,10 +5,8 @@
 #include <string.h>
 
 static const qdqi_command *const commands[] = {
-    &qdqi_command_run,
-    &qdqi_command_ops,
-    &qdqi_command_patterns,
-    &qdqi_command_version,
+    &qdqi_command_run, &qdqi_command_explain,  &qdqi_command_draw,
+    &qdqi_command_ops, &qdqi_command_patterns, &qdqi_command_version,
 };
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 

@@ -44,7 +44,7 @@ grep -qF "| \`scales\` | f32[] | required |" "$tmp/Quantize.md" || complain "no 
 expect 1 "nowhere/README.md: No such file" ops --pages "$tmp/nowhere"
 expect 2 "--pages needs a value" ops --pages
 expect 0 "matmul" patterns
-expect 0 "| 1 | " patterns --markdown
+expect 0 "### 1. " patterns --markdown
 expect 2 "usage: qdq COMMAND"
 expect 2 "there is no command \"jump\"" jump
 expect 2 "unexpected argument" ops --sideways
