@@ -128,6 +128,19 @@ static bool is_about(const qdqi_refusal *refusal, uint32_t op, bool is_single) {
     return refusal->op == op || (refusal->op == QDQI_NONE && !is_single);
 }
 
+/* An op that no candidate refused, alone inside of a partition that is split. */
+static qdq_status piece_reason(builder *b, uint32_t part, qdq_explain_reason *r, qdq_error *err) {
+    *r = (qdq_explain_reason){.source = QDQ_EXPLAIN_NEAREST,
+                              .word = qdqi_why_word(QDQI_WHY_PIECE),
+                              .sentence = qdqi_why_text(QDQI_WHY_PIECE),
+                              .who = b->parts->parts[part].pattern,
+                              .wanted = "",
+                              .n_matched = b->parts->parts[part].n_ops,
+                              .part = QDQ_EXPLAIN_NONE,
+                              .op = QDQ_EXPLAIN_NONE};
+    return close_reason(b, r, err);
+}
+
 /* Nearest entry, chains that it ended, refusals of its partition that are about it. */
 static qdq_status op_reasons(builder *b, uint32_t index, qdq_error *err) {
     qdq_explain_op *op = &b->e->ops[index];
@@ -142,7 +155,8 @@ static qdq_status op_reasons(builder *b, uint32_t index, qdq_error *err) {
     qdq_explain_reason *r = qdqi_arena_alloc(&b->e->arena, n + 1, sizeof *r);
     if (r == NULL) return QDQI_NO_MEMORY(err);
     op->reasons = r;
-    op->n_reasons = n;
+    op->n_reasons = n == 0 ? 1 : n;
+    if (n == 0) return piece_reason(b, part, r, err);
     if (single) {
         qdqi_match_step step;
         qdqi_matcher_nearest(b->matcher, index, &step);

@@ -391,7 +391,7 @@ void qdqi_lower_refused(qdqi_lower *lw, const char *who, qdq_status st, uint32_t
     note_refusal(lw, who, st == QDQ_E_NO_ONEDNN ? "no_onednn" : "not_implemented_by_onednn");
 }
 
-static qdq_status lower_part(qdqi_lower *lw, const qdqi_part *part, qdq_error *err) {
+static qdq_status lower_part(qdqi_lower *lw, const qdqi_part *part, bool nested, qdq_error *err) {
     lw->part = part->id;
     const bool fused = !lw->reference_only && part->n_inputs != 0 && part->recipe != qdqi_recipe_single;
     bool empty = false;
@@ -414,7 +414,7 @@ static qdq_status lower_part(qdqi_lower *lw, const qdqi_part *part, qdq_error *e
         }
         qdqi_lower_undo(lw, here);
         qdqi_lower_refused(lw, qdqi_recipe_name(part->recipe), st, n_refusals);
-        if (lw->notes != NULL && lw->notes->refused != NULL) lw->notes->refused[part->id] = true;
+        if (lw->notes != NULL && lw->notes->refused != NULL && !nested) lw->notes->refused[part->id] = true;
     }
     const uint32_t last = part->ops[part->n_ops - 1];
     const qdqi_op *op = &lw->graph->ops[last];
@@ -429,9 +429,10 @@ static qdq_status lower_part(qdqi_lower *lw, const qdqi_part *part, qdq_error *e
 
 qdq_status qdqi_lower_part(qdqi_lower *lw, const qdqi_part *part, qdq_error *err) {
     qdqi_lower *outer = noting;
+    const bool nested = lw->notes != NULL && outer == lw; /* a partition inside of one */
     noting = lw->notes != NULL ? lw : NULL;
     lw->op = QDQI_NONE;
-    const qdq_status st = lower_part(lw, part, err);
+    const qdq_status st = lower_part(lw, part, nested, err);
     noting = outer;
     return st;
 }
