@@ -4,18 +4,19 @@
  *
  * For few rows, where reading the weights is all the work: they are read once, packed, and never exist as floats.
  *
- * Sums are f32 over runs of at most QK_GEMM_RUN values of k inside a group, in ascending k; a run's sum times its scale is added to
- * the result. Q - zp is exact. So the distance to the real value is at most about (QK_GEMM_RUN + K / QK_GEMM_RUN) * 2^-24 of Σ |terms|.
- * A row's result does not depend on the other rows, nor on how the panels are split: the same bytes for any number of
- * rows and threads. Levels of instruction set differ by rounding. A NaN or an infinity in A spreads over its row.
+ * Sums are f32: a run is at most QK_GEMM_RUN values of k inside a group, in ascending k, and its sum times the scale is added
+ * to the result. Q - zp is exact. So a result is within about (QK_GEMM_RUN + number of runs) * 2^-24 of Σ |terms|. It does
+ * not depend on the other rows, nor on how the panels are split: the same bytes for any number of rows and threads. Levels
+ * of instruction set differ by rounding. A NaN or an infinity in A spreads over its row, and a run whose sum before scaling
+ * exceeds f32 is infinite (terms of 1e34 and more).
  *
  * Packed layout, all of it multiples of 64 bytes (align it to 64): panels of QK_GEMM_COLS columns, one after the other,
  * padded with zeros; each is a row of groups:
  *
  *     [scales: 64 x f32] [zero points: 64 x s8, if any] [8 bit: k_group rows of 64 x s8 | 4 bit: per 8 k, 64 x u32]
  *
- * Unsigned weights and their zero points are stored minus 128 (8), as signed ones; a u32 has eight k of its column, the first in the
- * lowest nibble. */
+ * Unsigned weights and their zero points are stored minus 128 (8), as signed ones; a u32 has eight k of its column, the first
+ * in the lowest nibble. */
 #ifndef QK_GEMM_H
 #define QK_GEMM_H
 
