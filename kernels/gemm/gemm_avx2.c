@@ -1,16 +1,9 @@
 #include "kernels/gemm/gemm_row.h"
 #include "kernels/simd/avx2_x8.h"
 
-/* Four vectors of columns, half a panel, by up to two rows of sums. The weights of a run are at most 16 KiB: the other rows and the
- * other half find them in L1. */
-enum { LANES = 8, HALF = 32, ROWS = 2, ROWS_AT_ONCE = 32 };
-
-#define ADD(j)                                                                                                         \
-    do {                                                                                                               \
-        if (has_zp) w##j = _mm256_sub_ps(w##j, zp##j);                                                                 \
-        s0[j] = _mm256_fmadd_ps(a0, w##j, s0[j]);                                                                      \
-        if (n_rows > 1) s1[j] = _mm256_fmadd_ps(a1, w##j, s1[j]);                                                      \
-    } while (0)
+/* Four vectors of columns, half a panel, by up to two rows of sums. A run is at most 16 KiB: the other half finds it in L1. More
+ * rows share 4-bit weights that were made floats there, 64 k of half a panel, 8 KiB; those of 8 bits are made as fast as read. */
+enum { LANES = 8, HALF = 32, ROWS = 2, ROWS_AT_ONCE = 32, PART = 64 };
 
 /* The low nibble of each lane as a signed number. */
 QK_INLINE __m256 of_nibble(__m256i x) {
@@ -21,63 +14,86 @@ QK_INLINE __m256i load(const void *p) {
     return _mm256_loadu_si256((const __m256i *)p);
 }
 
+/* Zero points of the four vectors. */
+#define LOAD_ZPS()                                                                                                     \
+    __m256 zp[4];                                                                                                      \
+    QK_FOUR_TIMES(j, zp[j] = has_zp ? _mm256_cvtepi32_ps(qk256_load8(run->zps + col + LANES * j, true))                \
+                                    : _mm256_setzero_ps())
+
+/* Calls EACH with w[0…3], the weights from column `col` on of k = first … first + n - 1 of a run, and i counting from 0. `first` is a
+ * multiple of 8. */
+#define FOR_WEIGHTS(EACH)                                                                                              \
+    do {                                                                                                               \
+        __m256 w[4];                                                                                                   \
+        if (is_4bit) {                                                                                                 \
+            const uint8_t *p = run->values + first / 8 * (4 * QK_GEMM_COLS) + 4 * col;                                 \
+            for (size_t i = 0; i < n; p += 4 * QK_GEMM_COLS) {                                                         \
+                __m256i x[4];                                                                                          \
+                QK_FOUR_TIMES(j, x[j] = load(p + 32 * j));                                                             \
+                const size_t end = n - i < 8 ? n : i + 8;                                                              \
+                for (; i < end; i++) {                                                                                 \
+                    QK_FOUR_TIMES(j, w[j] = of_nibble(x[j]));                                                          \
+                    QK_FOUR_TIMES(j, x[j] = _mm256_srli_epi32(x[j], 4));                                               \
+                    if (has_zp) QK_FOUR_TIMES(j, w[j] = _mm256_sub_ps(w[j], zp[j]));                                   \
+                    EACH;                                                                                              \
+                }                                                                                                      \
+            }                                                                                                          \
+        } else {                                                                                                       \
+            const uint8_t *p = run->values + first * QK_GEMM_COLS + col;                                               \
+            for (size_t i = 0; i < n; i++, p += QK_GEMM_COLS) {                                                        \
+                QK_FOUR_TIMES(j, w[j] = _mm256_cvtepi32_ps(qk256_load8(p + LANES * j, true)));                         \
+                if (has_zp) QK_FOUR_TIMES(j, w[j] = _mm256_sub_ps(w[j], zp[j]));                                       \
+                EACH;                                                                                                  \
+            }                                                                                                          \
+        }                                                                                                              \
+    } while (0)
+
+#define ADD_ROWS()                                                                                                     \
+    do {                                                                                                               \
+        const __m256 a0 = _mm256_broadcast_ss(a + i);                                                                  \
+        QK_FOUR_TIMES(j, s0[j] = _mm256_fmadd_ps(a0, w[j], s0[j]));                                                    \
+        if (n_rows > 1) {                                                                                              \
+            const __m256 a1 = _mm256_broadcast_ss(a + a_stride + i);                                                   \
+            QK_FOUR_TIMES(j, s1[j] = _mm256_fmadd_ps(a1, w[j], s1[j]));                                                \
+        }                                                                                                              \
+    } while (0)
+
+QK_INLINE void add_scaled(float *total, __m256 sum, const float *scale) {
+    _mm256_storeu_ps(total, _mm256_fmadd_ps(sum, _mm256_loadu_ps(scale), _mm256_loadu_ps(total)));
+}
+
 /* totals[r][...] += scale * Σ over the run, in half a panel; n_rows, is_4bit and has_zp are constants of the caller. */
 QK_INLINE void add_run(const qk_gemm_run *run, size_t half, const float *a, size_t a_stride,
                        float (*totals)[QK_GEMM_COLS], size_t n_rows, bool is_4bit, bool has_zp) {
-    const size_t col = half * HALF;
-    __m256 s0[4], s1[4], a0, a1 = _mm256_setzero_ps();
+    const size_t col = half * HALF, first = 0, n = run->n_k;
+    __m256 s0[4], s1[4];
     QK_FOUR_TIMES(j, s0[j] = s1[j] = _mm256_setzero_ps());
-    __m256 zp0, zp1, zp2, zp3;
-    zp0 = zp1 = zp2 = zp3 = _mm256_setzero_ps();
-    if (has_zp) {
-        zp0 = _mm256_cvtepi32_ps(qk256_load8(run->zps + col, true));
-        zp1 = _mm256_cvtepi32_ps(qk256_load8(run->zps + col + LANES, true));
-        zp2 = _mm256_cvtepi32_ps(qk256_load8(run->zps + col + 2 * LANES, true));
-        zp3 = _mm256_cvtepi32_ps(qk256_load8(run->zps + col + 3 * LANES, true));
+    LOAD_ZPS();
+    FOR_WEIGHTS(ADD_ROWS());
+    QK_FOUR_TIMES(j, add_scaled(totals[0] + col + LANES * j, s0[j], run->scales + col + LANES * j));
+    if (n_rows > 1) QK_FOUR_TIMES(j, add_scaled(totals[1] + col + LANES * j, s1[j], run->scales + col + LANES * j));
+}
+
+/* out[i] = the weights, without scale, of k = first + i of the run, in half a panel. */
+QK_INLINE void to_floats(const qk_gemm_run *run, size_t first, size_t n, size_t half, float (*out)[HALF], bool has_zp) {
+    const size_t col = half * HALF;
+    const bool is_4bit = true;
+    LOAD_ZPS();
+    FOR_WEIGHTS(QK_FOUR_TIMES(j, _mm256_storeu_ps(out[i] + LANES * j, w[j])));
+}
+
+/* sums[r][...] += Σ over n k. */
+QK_INLINE void add_floats(const float *weights, size_t n, const float *a, size_t a_stride, float (*sums)[HALF],
+                          size_t n_rows) {
+    __m256 s0[4], s1[4], w[4];
+    QK_FOUR_TIMES(j, s0[j] = _mm256_loadu_ps(sums[0] + LANES * j));
+    QK_FOUR_TIMES(j, s1[j] = n_rows > 1 ? _mm256_loadu_ps(sums[1] + LANES * j) : _mm256_setzero_ps());
+    for (size_t i = 0; i < n; i++) {
+        QK_FOUR_TIMES(j, w[j] = _mm256_loadu_ps(weights + i * HALF + LANES * j));
+        ADD_ROWS();
     }
-    if (is_4bit) {
-        const uint8_t *p = run->values + 4 * col;
-        for (size_t i = 0; i < run->n_k; p += 4 * QK_GEMM_COLS) {
-            __m256i x0 = load(p), x1 = load(p + 32), x2 = load(p + 64), x3 = load(p + 96);
-            const size_t end = run->n_k - i < 8 ? run->n_k : i + 8;
-            for (; i < end; i++) {
-                __m256 w0 = of_nibble(x0), w1 = of_nibble(x1), w2 = of_nibble(x2), w3 = of_nibble(x3);
-                x0 = _mm256_srli_epi32(x0, 4);
-                x1 = _mm256_srli_epi32(x1, 4);
-                x2 = _mm256_srli_epi32(x2, 4);
-                x3 = _mm256_srli_epi32(x3, 4);
-                a0 = _mm256_broadcast_ss(a + i);
-                if (n_rows > 1) a1 = _mm256_broadcast_ss(a + a_stride + i);
-                ADD(0);
-                ADD(1);
-                ADD(2);
-                ADD(3);
-            }
-        }
-    } else {
-        const uint8_t *p = run->values + col;
-        for (size_t i = 0; i < run->n_k; i++, p += QK_GEMM_COLS) {
-            __m256 w0 = _mm256_cvtepi32_ps(qk256_load8(p, true));
-            __m256 w1 = _mm256_cvtepi32_ps(qk256_load8(p + LANES, true));
-            __m256 w2 = _mm256_cvtepi32_ps(qk256_load8(p + 2 * LANES, true));
-            __m256 w3 = _mm256_cvtepi32_ps(qk256_load8(p + 3 * LANES, true));
-            a0 = _mm256_broadcast_ss(a + i);
-            if (n_rows > 1) a1 = _mm256_broadcast_ss(a + a_stride + i);
-            ADD(0);
-            ADD(1);
-            ADD(2);
-            ADD(3);
-        }
-    }
-    QK_FOUR_TIMES(j, {
-        const __m256 scale = _mm256_loadu_ps(run->scales + col + LANES * j);
-        float *to = totals[0] + col + LANES * j;
-        _mm256_storeu_ps(to, _mm256_fmadd_ps(s0[j], scale, _mm256_loadu_ps(to)));
-        if (n_rows > 1) {
-            to = totals[1] + col + LANES * j;
-            _mm256_storeu_ps(to, _mm256_fmadd_ps(s1[j], scale, _mm256_loadu_ps(to)));
-        }
-    });
+    QK_FOUR_TIMES(j, _mm256_storeu_ps(sums[0] + LANES * j, s0[j]));
+    if (n_rows > 1) QK_FOUR_TIMES(j, _mm256_storeu_ps(sums[1] + LANES * j, s1[j]));
 }
 
 typedef void add_run_fn(const qk_gemm_run *run, const float *a, size_t a_stride, float (*totals)[QK_GEMM_COLS]);
@@ -101,9 +117,37 @@ static add_run_fn *const forms[2][2][ROWS] = {
     {{add1_x4, add2_x4}, {add1_zp_x4, add2_zp_x4}},
 };
 
+typedef void to_floats_fn(const qk_gemm_run *run, size_t first, size_t n, size_t half, float (*out)[HALF]);
+#define FLOATS(name, has_zp)                                                                                           \
+    static void name(const qk_gemm_run *run, size_t first, size_t n, size_t half, float(*out)[HALF]) {                 \
+        to_floats(run, first, n, half, out, has_zp);                                                                   \
+    }
+FLOATS(floats_x4, false)
+FLOATS(floats_zp_x4, true)
+static to_floats_fn *const floats[2] = {floats_x4, floats_zp_x4};
+
+/* The same, to the last bit, for more rows. */
+static void add_run_many(const qk_gemm_run *run, to_floats_fn *make, size_t half, const float *a, size_t a_stride,
+                         float (*totals)[QK_GEMM_COLS], size_t n_rows) {
+    float weights[PART][HALF], sums[ROWS_AT_ONCE][HALF];
+    memset(sums, 0, n_rows * sizeof sums[0]);
+    for (size_t i = 0; i < run->n_k; i += PART) {
+        const size_t n = run->n_k - i < PART ? run->n_k - i : PART;
+        make(run, i, n, half, weights);
+        size_t r = 0;
+        for (; n_rows - r >= ROWS; r += ROWS)
+            add_floats(weights[0], n, a + r * a_stride + i, a_stride, sums + r, ROWS);
+        if (r < n_rows) add_floats(weights[0], n, a + r * a_stride + i, a_stride, sums + r, 1);
+    }
+    for (size_t r = 0; r < n_rows; r++)
+        QK_FOUR_TIMES(j, add_scaled(totals[r] + half * HALF + LANES * j, _mm256_loadu_ps(sums[r] + LANES * j),
+                                    run->scales + half * HALF + LANES * j));
+}
+
 void qk_gemm_avx2(const qk_gemm *g, const void *packed, const float *a, size_t a_stride, float *c, size_t c_stride,
                   size_t m, size_t first, size_t n) {
     add_run_fn *const *form = forms[qk_gemm_is_4bit(g)][g->has_zp];
+    to_floats_fn *make = floats[g->has_zp];
     for (size_t p = first; p < first + n; p++) {
         const uint8_t *panel = (const uint8_t *)packed + p * g->panel_bytes;
         const size_t col = p * QK_GEMM_COLS, n_cols = g->n - col < QK_GEMM_COLS ? g->n - col : QK_GEMM_COLS;
@@ -113,8 +157,12 @@ void qk_gemm_avx2(const qk_gemm *g, const void *packed, const float *a, size_t a
             memset(totals, 0, n_rows * sizeof totals[0]);
             for (size_t k = 0; k < g->k;) {
                 const qk_gemm_run run = qk_gemm_run_at(g, panel, k);
-                for (size_t r = 0; r < n_rows; r += ROWS)
-                    form[n_rows - r < ROWS ? 0 : 1](&run, a + (row + r) * a_stride + k, a_stride, totals + r);
+                const float *at = a + row * a_stride + k;
+                const bool share = qk_gemm_is_4bit(g) && n_rows > ROWS;
+                for (size_t half = 0; share && half < 2; half++)
+                    add_run_many(&run, make, half, at, a_stride, totals, n_rows);
+                for (size_t r = 0; !share && r < n_rows; r += ROWS)
+                    form[n_rows - r < ROWS ? 0 : 1](&run, at + r * a_stride, a_stride, totals + r);
                 k += run.n_k;
             }
             for (size_t r = 0; r < n_rows; r++)
