@@ -1,5 +1,5 @@
-/* [dq] - SoftMax|LogSoftmax|LayerNorm|BatchNormInference|Reduce* - chain - [q]   ->   one oneDNN primitive, on floats, or
- * for LayerNorm on the integers before the Dequantize. */
+/* [dq] - SoftMax|LogSoftmax|LayerNorm|GroupNorm|BatchNormInference|Reduce* - chain - [q]   ->   one oneDNN primitive, on
+ * floats, or for LayerNorm on the integers before the Dequantize. */
 #include "base/dtype.h"
 #include "lower/single.h"
 
@@ -57,6 +57,15 @@ static qdq_status reduce_axes(qdqi_lower *lw, norm *m, qdq_error *err) {
     return reduced(lw, m, values, k, err);
 }
 
+static qdq_status gamma_and_beta(qdqi_lower *lw, norm *m, bool *affine, qdq_error *err) {
+    *affine = qdqi_op_bool(m->op, QDQI_A_USE_AFFINE);
+    if (m->op->n_out != 1) return qdqi_refuse(err, "norm", "statistics");
+    if (!*affine) return QDQ_OK;
+    if (m->op->n_in != 3) return qdqi_refuse(err, "norm", "one_of_gamma_and_beta");
+    QDQI_TRY(vector_arg(lw, m, 1, QDQI_DNNL_NORM_SCALE, err));
+    return vector_arg(lw, m, 2, QDQI_DNNL_NORM_SHIFT, err);
+}
+
 static qdq_status create(qdqi_lower *lw, norm *m, qdqi_dnnl_prim **prim, qdq_error *err) {
     int32_t axis;
     const qdqi_op *op = m->op;
@@ -70,16 +79,17 @@ static qdq_status create(qdqi_lower *lw, norm *m, qdqi_dnnl_prim **prim, qdq_err
         return qdqi_dnnl_softmax(op->kind == QDQI_OP_SOFTMAX ? QDQI_DNNL_SOFTMAX : QDQI_DNNL_LOGSOFTMAX, axis,
                                  &m->src_md, &m->dst_md, &m->attr, prim, err);
     case QDQI_OP_LAYERNORM: {
-        const bool affine = qdqi_op_bool(op, QDQI_A_USE_AFFINE);
+        bool affine;
         if (!qdqi_norm_axis(qdqi_op_s64(op, QDQI_A_BEGIN_NORM_AXIS), m->src.ndims, &axis) || axis != m->src.ndims - 1)
             return qdqi_refuse(err, "layernorm", "not_the_last_axis");
-        if (op->n_out != 1) return qdqi_refuse(err, "layernorm", "statistics");
-        if (affine && op->n_in != 3) return qdqi_refuse(err, "layernorm", "one_of_gamma_and_beta");
-        if (affine) {
-            QDQI_TRY(vector_arg(lw, m, 1, QDQI_DNNL_NORM_SCALE, err));
-            QDQI_TRY(vector_arg(lw, m, 2, QDQI_DNNL_NORM_SHIFT, err));
-        }
+        QDQI_TRY(gamma_and_beta(lw, m, &affine, err));
         return qdqi_dnnl_layernorm(m->epsilon, affine, &m->src_md, &m->dst_md, &m->attr, prim, err);
+    }
+    case QDQI_OP_GROUPNORM: {
+        bool affine;
+        QDQI_TRY(gamma_and_beta(lw, m, &affine, err));
+        return qdqi_dnnl_groupnorm(qdqi_op_s64(op, QDQI_A_GROUPS), m->epsilon, affine, &m->src_md, &m->dst_md, &m->attr,
+                                   prim, err);
     }
     default: break;
     }
@@ -96,12 +106,11 @@ static qdq_status create(qdqi_lower *lw, norm *m, qdqi_dnnl_prim **prim, qdq_err
     return qdqi_refuse(err, "norm", "no_primitive");
 }
 
-static qdq_status batchnorm(qdqi_lower *lw, norm *m, qdqi_dnnl_prim **prim, qdq_error *err) {
-    static const qdqi_dnnl_arg args[] = {QDQI_DNNL_NORM_SCALE, QDQI_DNNL_NORM_SHIFT, QDQI_DNNL_NORM_MEAN,
-                                         QDQI_DNNL_NORM_VARIANCE};
+/* Channels are dim 1 for the primitive, and innermost in memory. */
+static qdq_status channels_last(norm *m, qdq_error *err) {
     const int32_t nd = m->src.ndims;
     const bool nxc = qdqi_op_str_is(m->op, QDQI_A_DATA_FORMAT, "NXC");
-    if (nd < 2) return qdqi_refuse(err, "batchnorm", "rank");
+    if (nd < 2) return qdqi_refuse(err, "norm", "rank");
     m->perm[0] = 0;
     m->perm[1] = nxc ? nd - 1 : 1;
     for (int32_t i = 2; i < nd; i++)
@@ -110,6 +119,13 @@ static qdq_status batchnorm(qdqi_lower *lw, norm *m, qdqi_dnnl_prim **prim, qdq_
     qdqi_set_channels_last_by(&m->layout, m->perm);
     qdqi_md_permuted(&m->src, m->perm, &m->src_md);
     qdqi_md_permuted(&m->layout, m->perm, &m->dst_md);
+    return QDQ_OK;
+}
+
+static qdq_status batchnorm(qdqi_lower *lw, norm *m, qdqi_dnnl_prim **prim, qdq_error *err) {
+    static const qdqi_dnnl_arg args[] = {QDQI_DNNL_NORM_SCALE, QDQI_DNNL_NORM_SHIFT, QDQI_DNNL_NORM_MEAN,
+                                         QDQI_DNNL_NORM_VARIANCE};
+    QDQI_TRY(channels_last(m, err));
     for (uint32_t i = 0; i < 4; i++)
         QDQI_TRY(vector_arg(lw, m, i + 1, args[i], err));
     return qdqi_dnnl_batchnorm(qdqi_op_f32(m->op, QDQI_A_EPSILON), false, &m->src_md, &m->dst_md, &m->attr, prim, err);
@@ -142,7 +158,8 @@ static qdq_status lower_norm(qdqi_lower *lw, const qdqi_part *part, bool integer
         return qdqi_refuse(err, "norm", "operands");
     QDQI_TRY(qdqi_chain_build(lw, part, &m->chain, err));
     const qdqi_operand *a = &m->chain.operands[0];
-    if (m->op->kind == QDQI_OP_LAYERNORM) m->epsilon = qdqi_op_f32(m->op, QDQI_A_EPSILON);
+    const bool gn = m->op->kind == QDQI_OP_GROUPNORM;
+    if (gn || m->op->kind == QDQI_OP_LAYERNORM) m->epsilon = qdqi_op_f32(m->op, QDQI_A_EPSILON);
     QDQI_TRY(integers ? source_as_integers(m, err) : qdqi_operand_as_float(lw, a, err));
     const uint32_t from = integers ? a->q_value : a->value;
     const bool bn = m->op->kind == QDQI_OP_BATCHNORMINFERENCE;
@@ -160,10 +177,12 @@ static qdq_status lower_norm(qdqi_lower *lw, const qdqi_part *part, bool integer
     m->layout.layout = QDQ_LAYOUT_STRIDED;
     qdqi_md_of(&m->src, &m->src_md);
     qdqi_md_of(&m->layout, &m->dst_md);
+    if (gn) QDQI_TRY(channels_last(m, err));
     if (reduce) QDQI_TRY(reduce_axes(lw, m, err));
     m->dst_md.dtype = m->layout.dtype;
     uint32_t n_done = 0;
-    qdqi_posts posts = {.attr = &m->attr, .args = &m->args, .full = &m->layout, .dst = &m->layout};
+    qdqi_posts posts = {
+        .attr = &m->attr, .args = &m->args, .full = &m->layout, .dst = &m->layout, .perm = gn ? m->perm : NULL};
     if (!reduce && !bn) QDQI_TRY(qdqi_posts_links(lw, &posts, &m->chain, &n_done, err));
     bool all = !reduce && !bn && n_done == m->chain.n_links && !m->chain.truncated;
     if (all && m->chain.q_op != QDQI_NONE) {
@@ -175,9 +194,9 @@ static qdq_status lower_norm(qdqi_lower *lw, const qdqi_part *part, bool integer
     m->dst_md.dtype = qdqi_lower_val(lw, out)->desc.dtype;
     qdqi_dnnl_prim *prim;
     QDQI_TRY(bn ? batchnorm(lw, m, &prim, err) : create(lw, m, &prim, err));
-    if (integers && qdqi_dnnl_prim_is_ref(prim)) {
+    if ((integers || gn) && qdqi_dnnl_prim_is_ref(prim)) {
         qdqi_dnnl_prim_destroy(prim);
-        return qdqi_refuse(err, "layernorm", "onednn_has_only_a_reference");
+        return qdqi_refuse(err, "norm", "onednn_has_only_a_reference");
     }
     QDQI_TRY(qdqi_finish_unary_prim(lw, prim, &m->args, from, &m->src, out, &m->layout, err));
     return qdqi_lower_links(lw, &m->chain, n_done, err); /* what did not fit */

@@ -168,6 +168,10 @@ qdq_status qdqi_dnnl_softmax(qdqi_dnnl_alg alg, int32_t axis, const qdqi_dnnl_md
 /* Over the last dim. gamma/beta f32, given together or not at all. */
 qdq_status qdqi_dnnl_layernorm(float epsilon, bool use_affine, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
                                const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err);
+/* Channels are dim 1 of src; the statistics are computed. gamma/beta as above. */
+qdq_status qdqi_dnnl_groupnorm(int64_t groups, float epsilon, bool use_affine, const qdqi_dnnl_md *src,
+                               const qdqi_dnnl_md *dst, const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out,
+                               qdq_error *err);
 /* Inference batch norm: args SRC, NORM_SCALE, NORM_SHIFT, NORM_MEAN, NORM_VARIANCE (f32), DST. */
 qdq_status qdqi_dnnl_batchnorm(float epsilon, bool fuse_relu, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
                                const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err);

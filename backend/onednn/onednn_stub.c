@@ -92,6 +92,18 @@ qdq_status qdqi_dnnl_layernorm(float epsilon, bool use_affine, const qdqi_dnnl_m
     (void)out;
     return refuse(err);
 }
+qdq_status qdqi_dnnl_groupnorm(int64_t groups, float epsilon, bool use_affine, const qdqi_dnnl_md *src,
+                               const qdqi_dnnl_md *dst, const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out,
+                               qdq_error *err) {
+    (void)groups;
+    (void)epsilon;
+    (void)use_affine;
+    (void)src;
+    (void)dst;
+    (void)attr;
+    (void)out;
+    return refuse(err);
+}
 qdq_status qdqi_dnnl_batchnorm(float epsilon, bool fuse_relu, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
                                const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err) {
     (void)epsilon;
