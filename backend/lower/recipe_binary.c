@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_OPERANDS = QK_BINARY_MAX_STEPS + 1, GRAIN_ELEMS = 16 * 1024 };
+enum { MAX_OPERANDS = QK_BINARY_MAX_STEPS + 1, GRAIN_ELEMS = 16 * 1024, LONG_RUN = 4096 };
 
 /* ---- the step ---------------------------------------------------------------------------------------------------- */
 
@@ -108,6 +108,7 @@ typedef struct builder {
     binary_impl impl;
     qdq_tensor_desc dst;
     qdq_tensor_desc descs[MAX_OPERANDS]; /* layouts in which the operands are read */
+    const float *vectors[MAX_OPERANDS];  /* constants along the channels, whose buffer waits for add_vectors */
     qdqi_buf bufs[MAX_OPERANDS + 1];
 } builder;
 
@@ -217,7 +218,9 @@ static qdq_status fold_run(const void *impl, void *state, void *const *bufs, con
 
 static const qdqi_step_ops fold_ops = {.provider = "native", .run = fold_run, .impl_destroy = qdqi_free};
 
-static qdq_status add_channel_vector(builder *b, qk_binary_op op, qdqi_buf buf, int32_t channel, qdq_error *err) {
+/* One of `buf` and `vector`. */
+static qdq_status add_channel_vector(builder *b, qk_binary_op op, qdqi_buf buf, const float *vector, int32_t channel,
+                                     qdq_error *err) {
     if (b->impl.n_operands == MAX_OPERANDS) return qdqi_refuse(err, "binary", "too_many_operands");
     const uint32_t k = b->impl.n_operands++;
     b->impl.chain.steps[b->impl.chain.n_steps++] = (qk_binary_step){op, {.dtype = QDQ_DTYPE_F32, .step = 1}};
@@ -227,6 +230,7 @@ static qdq_status add_channel_vector(builder *b, qk_binary_op op, qdqi_buf buf, 
     qdqi_set_dense(&b->descs[k]);
     b->impl.elem_bytes[k] = 4;
     b->bufs[k] = buf;
+    b->vectors[k] = vector;
     return QDQ_OK;
 }
 
@@ -245,16 +249,15 @@ static qdq_status add_batchnorm(qdqi_lower *lw, builder *b, const qdqi_chain *ch
         data[i] = lv->data;
         constant = constant && lv->data != NULL && qdqi_is_dense(&lv->desc);
     }
-    qdqi_buf bufs[6];
+    qdqi_buf bufs[6] = {QDQI_NO_BUF, QDQI_NO_BUF, QDQI_NO_BUF, QDQI_NO_BUF, QDQI_NO_BUF, QDQI_NO_BUF};
+    float *vectors = NULL;
     size_t bytes;
     if (f.n < 0 || __builtin_mul_overflow((size_t)f.n, sizeof(float), &bytes))
         return qdqi_fail(err, QDQ_E_OVERFLOW, "channels overflow");
     if (constant) {
-        float *vectors = qdqi_arena_alloc(&lw->arena, (size_t)f.n, 2 * sizeof *vectors);
+        vectors = qdqi_arena_alloc(&lw->arena, (size_t)f.n, 2 * sizeof *vectors);
         if (vectors == NULL) return QDQI_NO_MEMORY(err);
         fold_vectors(&f, data, vectors, vectors + f.n);
-        QDQI_TRY(qdqi_lower_const(lw, vectors, bytes, &bufs[4], err));
-        QDQI_TRY(qdqi_lower_const(lw, vectors + f.n, bytes, &bufs[5], err));
     } else {
         for (uint32_t i = 0; i < 4; i++) {
             qdq_tensor_desc dense = qdqi_lower_val(lw, chain->operands[i + 1].value)->desc;
@@ -268,8 +271,8 @@ static qdq_status add_batchnorm(qdqi_lower *lw, builder *b, const qdqi_chain *ch
         *kept = f;
         QDQI_TRY(qdqi_plan_step(lw->plan, &fold_ops, kept, bufs, 6, lw->part, "native batchnorm vectors", err));
     }
-    QDQI_TRY(add_channel_vector(b, QK_BINARY_MUL, bufs[4], channel, err));
-    return add_channel_vector(b, QK_BINARY_ADD, bufs[5], channel, err);
+    QDQI_TRY(add_channel_vector(b, QK_BINARY_MUL, bufs[4], vectors, channel, err));
+    return add_channel_vector(b, QK_BINARY_ADD, bufs[5], vectors == NULL ? NULL : vectors + f.n, channel, err);
 }
 
 /* ---- the walk ---------------------------------------------------------------------------------------------------- */
@@ -324,6 +327,44 @@ static void set_walk(builder *b) {
     b->impl.chain.src.step = steps[0];
     for (uint32_t k = 1; k < n_ops; k++)
         b->impl.chain.steps[k - 1].operand.step = steps[k];
+}
+
+/* Channels last make runs as short as there are channels, and a call for each: when only constant vectors end the run, it
+ * gets longer by repeating them. Returns how many times. */
+static int64_t lengthen_run(builder *b) {
+    binary_impl *impl = &b->impl;
+    const int32_t d = impl->n_outer - 1;
+    const uint32_t n_ops = impl->n_operands;
+    if (d < 0 || impl->run < 1 || impl->run >= LONG_RUN || impl->outer_dims[d] < 1) return 1;
+    for (uint32_t k = 0; k <= n_ops; k++) {
+        const int step = k == 0 ? impl->chain.src.step : k == n_ops ? 1 : impl->chain.steps[k - 1].operand.step;
+        const int64_t stride = impl->strides_bytes[k][d];
+        const bool repeats = k < n_ops && b->vectors[k] != NULL;
+        if (stride != (step == 0 || repeats ? 0 : impl->run * impl->elem_bytes[k])) return 1;
+    }
+    int64_t times = LONG_RUN / impl->run;
+    times = times < impl->outer_dims[d] ? times : impl->outer_dims[d];
+    while (impl->outer_dims[d] % times != 0)
+        times--;
+    for (uint32_t k = 0; k <= n_ops; k++)
+        impl->strides_bytes[k][d] *= times;
+    impl->outer_dims[d] /= times;
+    impl->n_rows /= times;
+    impl->run *= times;
+    return times;
+}
+
+static qdq_status add_vectors(qdqi_lower *lw, builder *b, int64_t times, qdq_error *err) {
+    for (uint32_t k = 0; k < b->impl.n_operands; k++) {
+        if (b->vectors[k] == NULL) continue;
+        const size_t n = (size_t)qdqi_n_elems(&b->descs[k]);
+        float *repeated = qdqi_arena_alloc(&lw->arena, n * (size_t)times, sizeof *repeated);
+        if (repeated == NULL) return QDQI_NO_MEMORY(err);
+        for (int64_t i = 0; i < times; i++)
+            memcpy(repeated + (size_t)i * n, b->vectors[k], n * sizeof *repeated);
+        QDQI_TRY(qdqi_lower_const(lw, repeated, n * (size_t)times * sizeof *repeated, &b->bufs[k], err));
+    }
+    return QDQ_OK;
 }
 
 /* How many of the first links the kernel takes, with the root: of its ops, of the result's shape, within its length. */
@@ -406,6 +447,7 @@ qdq_status qdqi_recipe_binary(qdqi_lower *lw, const qdqi_part *part, qdq_error *
         QDQI_TRY(add_link(lw, b, &chain->links[i], err));
     b->impl.elem_bytes[b->impl.n_operands] = (int64_t)qdq_dtype_bits(b->dst.dtype) / 8;
     set_walk(b);
+    QDQI_TRY(add_vectors(lw, b, lengthen_run(b), err));
     b->impl.fn = qk_binary_choose(&b->impl.chain, NULL);
     if (b->impl.fn == NULL) return qdqi_refuse(err, "binary", "no_kernel");
     QDQI_TRY(qdqi_lower_write(lw, out, &b->dst, &b->bufs[b->impl.n_operands], err));
