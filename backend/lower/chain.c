@@ -436,8 +436,7 @@ qdq_status qdqi_posts_operand(qdqi_lower *lw, qdqi_posts *p, qdqi_dnnl_alg alg, 
     return QDQ_OK;
 }
 
-/* BiasAdd in NCX puts the bias on dim 1: same as a binary operand of dims 1xCx1x1. */
-static void bias_add_desc(const qdqi_op *op, const qdq_tensor_desc *dst, qdq_tensor_desc *desc) {
+void qdqi_bias_add_desc(const qdqi_op *op, const qdq_tensor_desc *dst, qdq_tensor_desc *desc) {
     if (op->kind != QDQI_OP_BIASADD || !qdqi_op_str_is(op, QDQI_A_DATA_FORMAT, "NCX")) return;
     const int64_t c = desc->dims[0];
     desc->ndims = dst->ndims;
@@ -482,7 +481,7 @@ static qdq_status append_binary(qdqi_lower *lw, qdqi_posts *p, const qdqi_link *
     qdqi_lval *lv = qdqi_lower_val(lw, other->value);
     if (op->kind == QDQI_OP_BIASADD) {
         qdq_tensor_desc desc = lv->desc;
-        bias_add_desc(op, p->full, &desc);
+        qdqi_bias_add_desc(op, p->full, &desc);
         if (p->full != p->dst && !collapse(p, &desc)) return qdqi_refuse(err, "post_op", "broadcast");
         if (!operand_md(p, &desc, &post.operand)) return qdqi_refuse(err, "post_op", "broadcast");
         QDQI_TRY(qdqi_lower_read(lw, other->value, &buf, err));

@@ -67,6 +67,8 @@ qdq_status qdqi_operand_as_float(qdqi_lower *lw, const qdqi_operand *operand, qd
 /* oneDNN algorithm of a unary op kind; false when it has none. */
 bool qdqi_unary_alg(const qdqi_op *op, qdqi_dnnl_alg *alg, float *alpha, float *beta);
 bool qdqi_binary_alg(const qdqi_op *op, qdqi_dnnl_alg *alg);
+/* BiasAdd in NCX puts the bias on dim 1: the descriptor of it as a binary operand, of dims 1xCx1x1. Others stay as they are. */
+void qdqi_bias_add_desc(const qdqi_op *op, const qdq_tensor_desc *dst, qdq_tensor_desc *desc);
 
 /* Post-ops being collected for a primitive whose dst has `dst` dims (in md order; perm maps md dims to tensor dims). */
 typedef struct qdqi_posts {

@@ -33,7 +33,7 @@ static qdq_status pick_main(qdqi_lower *lw, const elt *e, uint32_t *main_out, qd
 static qdq_status binary(qdqi_lower *lw, elt *e, uint32_t *main_value, uint32_t *other_value, qdqi_dnnl_alg *alg,
                          qdq_error *err) {
     uint32_t first = 0;
-    if (!qdqi_binary_alg(e->op, alg) || e->op->kind == QDQI_OP_BIASADD || e->op->kind == QDQI_OP_GREATEREQUAL)
+    if (!qdqi_binary_alg(e->op, alg) || e->op->kind == QDQI_OP_GREATEREQUAL)
         return qdqi_refuse(err, "binary", "no_primitive");
     QDQI_TRY(pick_main(lw, e, &first, err));
     if (first == 1 && *alg != QDQI_DNNL_BIN_ADD && *alg != QDQI_DNNL_BIN_MUL && *alg != QDQI_DNNL_BIN_MAX &&
@@ -91,9 +91,10 @@ qdq_status qdqi_recipe_eltwise(qdqi_lower *lw, const qdqi_part *part, qdq_error 
             memcpy(e->b.strides, e->a.strides, sizeof e->b.strides);
         else
             qdqi_set_dense(&e->b);
+        QDQI_TRY(qdqi_lower_read_as(lw, other_value, &e->b, &buf, err));
+        qdqi_bias_add_desc(e->op, &e->a, &e->b);
         qdqi_md_of(&e->b, &e->b_md);
         qdqi_md_unsqueeze_front(&e->b_md, e->a_md.ndims);
-        QDQI_TRY(qdqi_lower_read_as(lw, other_value, &e->b, &buf, err));
         qdqi_args_add(&e->args, QDQI_DNNL_SRC1, buf);
     }
     qdqi_posts posts = {.attr = &e->attr, .args = &e->args, .full = &e->layout, .dst = &e->layout};
