@@ -17,6 +17,8 @@ static const qdqi_pattern table[] = {
                    "          |\n"
                    "        chain\n"
                    "          |\n"
+                   "   [reshape|transpose {0,3}]\n"
+                   "          |\n"
                    "         [q]\n",
         NODES({ANY(dq), IN(OUT), GUARDS(G(int_src))}, VIEW(0), VIEW(1),   /* 0 src */
               {ANY(relayout), OPT, IN(OUT)},                              /* 3 */
@@ -24,7 +26,7 @@ static const qdqi_pattern table[] = {
               {ANY(dq), IN(4), GUARDS(G(int_weights))}, VIEW(5), VIEW(6), /* 5 weights */
               {ANY(dq), OPT, IN(OUT)}, VIEW(8),                           /* 8 bias */
               {ANY(conv), ANCHOR, IN(2, 7, 9), GUARDS(G(float_dst))},     /* 10 */
-              CHAIN(10, 0, 32), MAYBE_Q(11)),
+              CHAIN(10, 0, 32), RELAYOUT(11), MAYBE_Q(12)),
     },
     {
         .name = "x8_conv_post_ops",

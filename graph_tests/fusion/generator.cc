@@ -27,7 +27,7 @@ size_t FirstEltwise() {
     for (size_t i = 0; i < qdqi_pattern_count(); i++) {
         const qdqi_pattern *p = qdqi_pattern_at(i);
         for (uint32_t n = 0; n < p->n_nodes; n++)
-            if (p->nodes[n].anchor && p->nodes[n].set && std::strcmp(p->nodes[n].set->name, "chain") == 0) return i;
+            if (p->nodes[n].anchor && Holds(p->nodes[n], qdqi_schema_of(QDQI_OP_RELU))) return i;
     }
     return SIZE_MAX;
 }
@@ -38,9 +38,24 @@ bool Contains(const std::vector<std::string> &list, const char *item) {
 
 } // namespace
 
+namespace {
+
+// An earlier elementwise entry starts at a cast: it would take the chain from there on.
+bool CastsStartAnother(size_t entry) {
+    for (size_t i = 0; i < entry; i++) {
+        const qdqi_pattern *p = qdqi_pattern_at(i);
+        for (uint32_t n = 0; n < p->n_nodes; n++)
+            if (p->nodes[n].anchor && Holds(p->nodes[n], qdqi_schema_of(QDQI_OP_TYPECAST))) return true;
+    }
+    return false;
+}
+
+} // namespace
+
 Generator::Generator(uint64_t seed, size_t entry)
     : rng(seed * 1000003u + entry * 7919u), pattern_(qdqi_pattern_at(entry)) {
     dq_operands_ = entry <= FirstEltwise();
+    casts_ = !CastsStartAnother(entry);
     net.noise = seed * 77777u + 1;
     const double type = static_cast<double>(rng.Int(0, 99));
     fp = type < 86 ? QDQ_DTYPE_F32 : type < 95 ? QDQ_DTYPE_BF16 : QDQ_DTYPE_F16;
@@ -92,10 +107,21 @@ bool Generator::HasNode(size_t node) const {
     return n.n_in > 0 && n.in[0] >= 0 && HasNode(static_cast<size_t>(n.in[0]));
 }
 
+bool Generator::IsRequired(size_t node) const {
+    const qdqi_pnode &n = pattern_->nodes[node];
+    return !n.optional || (n.n_in > 0 && n.in[0] >= 0 && IsRequired(static_cast<size_t>(n.in[0])));
+}
+
+bool Generator::IsNarrow() const {
+    for (const Value &v : net.values)
+        if (v.dtype == QDQ_DTYPE_BF16 || v.dtype == QDQ_DTYPE_F16) return true;
+    return fp != QDQ_DTYPE_F32;
+}
+
 bool Generator::IsTame(Id id) {
     if (id == kMissing) return false;
     double largest;
-    return net.BadShare(id, 3e4, &largest) <= 0.05 && !net.IsFlat(id);
+    return net.BadShare(id, tame_limit, &largest) <= 0.05 && !net.IsFlat(id);
 }
 
 // ---- upstream ----
@@ -147,6 +173,9 @@ bool Generator::Downstream(size_t index, Id *v) {
     const qdqi_pnode &node = pattern_->nodes[index];
     const std::vector<std::string> kinds = KindsOf(node);
     if (!present_[index]) return true;
+    const bool integers = !qdqi_dtype_is_float(net.At(*v).dtype); // sums that no cast has made floats
+    if (integers && HasGuard(node, "float_dst") && !Contains(kinds, "Cast"))
+        return node.rep_max > 0 && node.rep_min == 0;
     const Sides sides = {node.any_side, node.dq_other && dq_operands_, node.self_other};
     const auto n_run = [&](size_t from) { // ops of the run: all but the operands' Dequantizes
         int n = 0;
@@ -161,6 +190,7 @@ bool Generator::Downstream(size_t index, Id *v) {
         for (int attempt = 0; attempt < 25 && !done; attempt++) {
             const Net::Mark mark = net.Now();
             const std::string kind = rng.Pick(kinds);
+            if (!casts_ && (kind == "TypeCast" || kind == "Cast")) continue;
             Id next = kMissing;
             if (Contains(kinds, "Quantize"))
                 next = CloseWithQuantize(*v, kinds);
@@ -173,13 +203,17 @@ bool Generator::Downstream(size_t index, Id *v) {
                 return false;
             }
             const bool is_q = Contains(kinds, "Quantize");
+            if (Contains(kinds, "Cast") && !qdqi_dtype_is_float(net.At(*v).dtype)) { // sums of integers
+                net.Rollback(mark);
+                next = ApplyChain("Cast", *v, sides);
+            }
             done = next != kMissing && (is_q || IsTame(next) || (n < node.rep_min && attempt > 20));
             if (done)
                 *v = next;
             else
                 net.Rollback(mark);
         }
-        if (!done && n < std::max<int>(1, node.rep_min) && node.rep_max == 0) {
+        if (!done && n < (node.rep_max == 0 ? 1 : node.rep_min)) {
             failure = "generator: node " + std::to_string(index) + " took nothing: " + net.error;
             return false;
         }
@@ -217,8 +251,7 @@ bool Generator::Make() {
     const qdqi_pnode &node = pattern_->nodes[anchor];
     size_t n_needed = 0;
     for (size_t p = 0; p < node.n_in; p++)
-        if (node.in[p] >= 0 && HasNode(static_cast<size_t>(node.in[p])) && !pattern_->nodes[node.in[p]].optional)
-            n_needed = p + 1;
+        if (node.in[p] >= 0 && IsRequired(static_cast<size_t>(node.in[p]))) n_needed = p + 1;
     const std::vector<std::string> kinds = KindsOf(node);
     for (const std::string &kind : kinds)
         if (!IsAnchorKind(kind) && !Contains(kinds, "Quantize")) {
@@ -233,9 +266,11 @@ bool Generator::Make() {
         return optional && rng.Chance(0.5) ? kMissing : FloatLeaf(want);
     };
     std::string why;
+    const qdq_dtype type = fp;
     for (int attempt = 0; attempt < 40; attempt++) {
         net.Rollback({0, 0});
         failure.clear();
+        fp = type;
         root_kind = rng.Pick(kinds);
         std::vector<Id> made;
         if (Contains(kinds, "Quantize")) { // dq - q
@@ -248,6 +283,8 @@ bool Generator::Make() {
         if (failure.rfind("generator:", 0) == 0) return false;
         why = net.error;
         if (made.empty() || made[0] == kMissing) continue;
+        const bool integers = !qdqi_dtype_is_float(net.At(made[0]).dtype);
+        tame_limit = integers ? 3e6 : 3e4;
         if (!Contains(kinds, "Quantize") && !IsTame(made[0])) continue;
         Id v = made[0];
         bool ok = true;

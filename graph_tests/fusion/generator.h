@@ -46,7 +46,7 @@ class Generator {
     Random rng;
     qdq_dtype fp = QDQ_DTYPE_F32; // the float type of the graph
     bool zero_sizes = false;
-    Dims zero_dims; // scratch
+    double tame_limit = 3e4;
 
     int64_t Dim(int64_t max);
     Id FloatLeaf(const Want &want);
@@ -60,6 +60,7 @@ class Generator {
     Id DequantizedFloat(Id floats, const std::vector<std::string> &q_kinds, const std::vector<std::string> &dq_kinds);
     Id EmitDequantize(const std::string &kind, Id ints, const QParams &q);
     Id EmitQuantize(const std::string &kind, Id floats, qdq_dtype dtype, const QParams &q);
+    Id EmitQuantizeV2(Id floats);
     Id CloseWithQuantize(Id floats, const std::vector<std::string> &kinds);
 
     // ---- one op (generator_ops.cc) ----
@@ -72,21 +73,24 @@ class Generator {
         bool any_side, dq_other, self_other;
     };
     Id ApplyChain(const std::string &kind, Id v, const Sides &sides);
+    Id ApplyCast(const std::string &kind, Id v);
     Id ApplyMove(const std::string &kind, Id v);
     // The op of the kind that makes dims `want` out of what `make` makes.
     Id MakeRelayout(const std::string &kind, const Want &want, const std::function<Id(const Want &)> &make);
 
     bool IsTame(Id id);
+    bool IsNarrow() const; // some value is bf16 or f16
 
   private:
     std::vector<std::string> KindsOf(const qdqi_pnode &node) const;
     Id Upstream(size_t node, const Want &want);
     bool Downstream(size_t node, Id *v);
-    bool HasNode(size_t node) const; // present, itself or what stands in for it
+    bool HasNode(size_t node) const;    // present, itself or what stands in for it
+    bool IsRequired(size_t node) const; // in every match
     bool HasGuard(const qdqi_pnode &node, const char *name) const;
 
     const qdqi_pattern *pattern_;
-    bool dq_operands_;
+    bool dq_operands_, casts_;
     std::vector<bool> present_;
     std::vector<int> reps_;
 };

@@ -174,6 +174,42 @@ Ids MakeConv(Generator *g, const std::string &kind, const Generator::Port &in) {
     return {g->net.Op1(kind, ports, attrs)};
 }
 
+// Sums of integers, with zero points as inputs.
+Ids MakeInteger(Generator *g, const std::string &kind) {
+    Random &rng = g->rng;
+    const auto leaf = [&](qdq_dtype type, const Dims &dims, bool constant) {
+        std::vector<int64_t> v(static_cast<size_t>(Count(dims)));
+        for (int64_t &x : v)
+            x = rng.Int(qdqi_dtype_min(type), qdqi_dtype_max(type));
+        return g->net.Ints(type, dims, v, constant);
+    };
+    const qdq_dtype a = rng.Chance(0.5) ? QDQ_DTYPE_U8 : QDQ_DTYPE_S8,
+                    b = rng.Chance(0.5) ? QDQ_DTYPE_U8 : QDQ_DTYPE_S8;
+    const bool known = rng.Chance(0.7);
+    Ids in;
+    Dims a_zp, b_zp;
+    std::vector<Attr> attrs;
+    if (kind == "MatMulInteger") {
+        const int64_t m = g->Dim(33), k = g->Dim(33), n = g->Dim(33), batch = g->Dim(3);
+        const bool batched = rng.Chance(0.3);
+        in = {leaf(a, batched ? Dims{batch, m, k} : Dims{m, k}, false), leaf(b, {k, n}, known)};
+        if (!batched && rng.Chance(0.2)) a_zp = {m};
+        if (rng.Chance(0.3)) b_zp = {n};
+    } else {
+        const int64_t groups = rng.Chance(0.2) ? 2 : 1, ic = groups * g->Dim(9), oc = groups * g->Dim(9);
+        in = {leaf(a, {g->Dim(3), ic, rng.Int(3, 7), rng.Int(3, 7)}, false),
+              leaf(b, {oc, ic / groups, rng.Int(1, 3), rng.Int(1, 3)}, known)};
+        if (rng.Chance(0.3)) b_zp = {oc};
+        attrs = {AttrIs("strides", {rng.Int(1, 2), 1}), AttrIs("dilations", {1, 1}),
+                 AttrIs("pads_begin", {rng.Int(0, 1), 0}), AttrIs("pads_end", {0, rng.Int(0, 1)}),
+                 AttrI("groups", groups)};
+    }
+    const bool has_a = rng.Chance(0.6), has_b = rng.Chance(0.5);
+    if (has_a || has_b) in.push_back(has_a ? leaf(a, a_zp, rng.Chance(0.6)) : kMissing);
+    if (has_b) in.push_back(leaf(b, b_zp, rng.Chance(0.6)));
+    return {g->net.Op1(kind, in, attrs)};
+}
+
 Ids MakePool(Generator *g, const std::string &kind, const Generator::Port &in) {
     Random &rng = g->rng;
     const auto n_sp = static_cast<size_t>(rng.Pick(std::vector<int64_t>{1, 2, 2, 2, 3}));
@@ -342,9 +378,27 @@ Ids MakeEltwise(Generator *g, const std::string &kind, size_t n_needed, const Ge
 } // namespace
 
 bool Generator::IsAnchorKind(const std::string &kind) const {
-    return Is(kind, {"MatMul", "Gemm", "Convolution", "ConvTranspose", "AvgPool", "MaxPool", "GlobalAveragePool",
-                     "GlobalMaxPool", "SoftMax", "LogSoftmax", "LayerNorm", "GroupNorm", "RMSNorm",
-                     "BatchNormInference", "InstanceNormalization", "Concat", "Sum"}) ||
+    return Is(kind, {"MatMul",
+                     "Gemm",
+                     "Convolution",
+                     "ConvTranspose",
+                     "AvgPool",
+                     "MaxPool",
+                     "GlobalAveragePool",
+                     "GlobalMaxPool",
+                     "SoftMax",
+                     "LogSoftmax",
+                     "LayerNorm",
+                     "GroupNorm",
+                     "RMSNorm",
+                     "BatchNormInference",
+                     "InstanceNormalization",
+                     "Concat",
+                     "Sum",
+                     "MatMulInteger",
+                     "ConvInteger",
+                     "TypeCast",
+                     "Cast"}) ||
            IsReduce(kind) || IsEltwise(kind) || IsMove(kind);
 }
 
@@ -358,6 +412,11 @@ std::vector<Id> Generator::MakeAnchor(const std::string &kind, size_t n_needed, 
         made = MakeConv(this, kind, in);
     } else if (Is(kind, {"AvgPool", "MaxPool", "GlobalAveragePool", "GlobalMaxPool"})) {
         made = MakePool(this, kind, in);
+    } else if (Is(kind, {"MatMulInteger", "ConvInteger"})) {
+        made = MakeInteger(this, kind);
+    } else if (Is(kind, {"TypeCast", "Cast"})) {
+        const Id src = in(0, Want{{Dim(9), Dim(33)}}, false);
+        if (src != kMissing) made = {ApplyCast(kind, src)};
     } else if (kind == "Concat") {
         made = MakeConcat(this, in);
     } else if (kind == "Sum") {

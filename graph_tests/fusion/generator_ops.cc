@@ -72,8 +72,13 @@ std::vector<int64_t> Permutation(Random *rng, size_t n) {
 
 Id Generator::ApplyChain(const std::string &kind, Id v, const Sides &sides) {
     const qdqi_schema *schema = qdqi_schema_find(kind.c_str());
-    // what a fused chain keeps of a narrow float may fall on the other side of a jump
-    if (fp != QDQ_DTYPE_F32 && Is(kind, {"Floor", "Ceil", "Round", "Sign", "Mod", "ThresholdedRelu"})) return kMissing;
+    // what a fused chain keeps of a narrow float, or makes of an approximated function, may fall on the other side of a jump
+    if (Is(kind, {"TypeCast", "Cast"})) return ApplyCast(kind, v);
+    if (!qdqi_dtype_is_float(net.At(v).dtype)) return kMissing;
+    fp = net.At(v).dtype; // a cast may have gone before
+    if ((IsNarrow() || net.HasTranscendental()) &&
+        Is(kind, {"Floor", "Ceil", "Round", "Sign", "Mod", "ThresholdedRelu"}))
+        return kMissing;
     if (schema->flags & QDQI_F_UNARY) return net.Op1(kind, {v}, UnaryAttrs(&rng, kind));
     const Dims dims = net.At(v).dims;
     Want want{rng.Chance(0.3) ? dims : Narrower(&rng, dims), 1.5f};
@@ -101,6 +106,14 @@ Id Generator::ApplyChain(const std::string &kind, Id v, const Sides &sides) {
     const bool swap = !has_format && (sides.any_side || commutative) && rng.Chance(0.3);
     const Id made = net.Op1(kind, {swap ? other : v, swap ? v : other}, attrs);
     return made != kMissing && net.At(made).dims == dims ? made : kMissing; // a chain keeps its shape
+}
+
+Id Generator::ApplyCast(const std::string &kind, Id v) {
+    const qdq_dtype from = net.At(v).dtype;
+    std::vector<qdq_dtype> to = {QDQ_DTYPE_F32};
+    if (from == QDQ_DTYPE_F32) to = {QDQ_DTYPE_BF16, QDQ_DTYPE_F16};
+    if (kind == "TypeCast") return net.Op1(kind, {v}, {}, rng.Pick(to));
+    return net.Op1(kind, {v}, {AttrS("to", qdq_dtype_name(rng.Pick(to)))});
 }
 
 Id Generator::ApplyMove(const std::string &kind, Id v) {
@@ -243,6 +256,14 @@ Id Generator::MakeRelayout(const std::string &kind, const Want &want, const std:
         if (rank != 2) return kMissing;
         pre.dims = {want.dims[0], 1, want.dims[1]};
         attrs = {AttrI("axis", 1)};
+    } else if (kind == "TypeCast" || kind == "Cast") {
+        const qdq_dtype type = fp;
+        fp = type != QDQ_DTYPE_F32 ? QDQ_DTYPE_F32 : rng.Chance(0.7) ? QDQ_DTYPE_BF16 : QDQ_DTYPE_F16;
+        const Id from = make(want);
+        fp = type;
+        if (from == kMissing) return kMissing;
+        return kind == "Cast" ? net.Op1(kind, {from}, {AttrS("to", qdq_dtype_name(type))})
+                              : net.Op1(kind, {from}, {}, type);
     } else if (kind != "Identity" && kind != "Reorder") {
         failure = "generator: no builder for " + kind;
         return kMissing;

@@ -146,6 +146,7 @@ Id Generator::EmitDequantize(const std::string &kind, Id ints, const QParams &q)
 Id Generator::EmitQuantize(const std::string &kind, Id floats, qdq_dtype dtype, const QParams &q) {
     const Value x = net.At(floats);
     std::vector<Attr> attrs;
+    if (qdqi_dtype_is_float(x.dtype)) fp = x.dtype;
     const bool constant = rng.Chance(0.6);
     if (kind == "Quantize") {
         if (q.granularity == QParams::kGroup) return kMissing;
@@ -257,6 +258,36 @@ Id Generator::DequantizedFloat(Id floats, const std::vector<std::string> &q_kind
     return kMissing;
 }
 
+// TensorFlow's: a range in place of a scale. The two other outputs stay unused.
+Id Generator::EmitQuantizeV2(Id floats) {
+    const Value x = net.At(floats);
+    if (x.dtype != QDQ_DTYPE_F32) return kMissing;
+    double largest;
+    (void)net.BadShare(floats, 1e30, &largest);
+    const auto reach = static_cast<float>(largest > 0 ? largest : 1.0);
+    const char *modes[] = {"MIN_COMBINED", "MIN_FIRST", "SCALED"}, *types[] = {"s8", "u8", "s8", "u8", "s16", "u16"};
+    const auto mode = static_cast<size_t>(rng.Int(0, 2));
+    std::vector<Attr> attrs = {AttrS("mode", modes[mode]), AttrS("T", types[rng.Int(0, 5)])};
+    if (mode == 2 && rng.Chance(0.5)) attrs.push_back(AttrS("round_mode", "HALF_TO_EVEN"));
+    if (mode == 2 && rng.Chance(0.3)) attrs.push_back(AttrB("narrow_range", true));
+    Dims dims;
+    if (!x.dims.empty() && rng.Chance(0.3)) {
+        const int64_t axis = rng.Int(0, static_cast<int64_t>(x.dims.size()) - 1);
+        attrs.push_back(AttrI("axis", axis));
+        dims = {x.dims[static_cast<size_t>(axis)]};
+    }
+    std::vector<float> low(static_cast<size_t>(Count(dims))), high = low;
+    for (float &v : low)
+        v = rng.Float(-reach, 0.0f);
+    for (float &v : high)
+        v = rng.Float(0.1f * reach, reach);
+    const bool known = rng.Chance(0.7);
+    std::vector<Id> out;
+    const std::vector<Id> in = {floats, net.Floats(dims, low, known), net.Floats(dims, high, known)};
+    return net.Op("QuantizeV2", in, attrs, {QDQ_DTYPE_UNDEF, QDQ_DTYPE_UNDEF, QDQ_DTYPE_UNDEF}, &out) ? out[0]
+                                                                                                      : kMissing;
+}
+
 Id Generator::CloseWithQuantize(Id floats, const std::vector<std::string> &kinds) {
     const Value x = net.At(floats);
     double largest;
@@ -270,6 +301,13 @@ Id Generator::CloseWithQuantize(Id floats, const std::vector<std::string> &kinds
         const qdq_dtype dtype = rng.Pick(types);
         const auto amplitude = static_cast<float>(largest > 0 ? largest : 1.0) * rng.Float(0.3f, 1.3f);
         const std::string kind = rng.Pick(kinds);
+        if (kind == "QuantizeV2") {
+            const Id made = EmitQuantizeV2(floats);
+            if (made != kMissing) return made;
+            net.Rollback(mark);
+            continue;
+        }
+        if (qdqi_dtype_is_int(x.dtype) && kind != "QuantizeLinear") continue;
         if (kind != "Quantize" && kind != "DynamicQuantize" && kind != "QuantizeLinear") {
             failure = "generator: no builder for the Quantize kind " + kind;
             return kMissing;

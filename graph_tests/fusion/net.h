@@ -99,6 +99,8 @@ class Net {
     double BadShare(Id id, double limit, double *largest_out) const;
     // All values are one (and there are several).
     bool IsFlat(Id id) const;
+    // Some op is a function that implementations approximate.
+    bool HasTranscendental() const;
 
     // The whole as a graph, finalized. Tensor ids are value indices + 1, op ids node indices + 1.
     qdq_graph *Graph(const std::vector<Id> &outputs, std::string *error_out) const;
