@@ -152,6 +152,19 @@ Id Generator::Upstream(size_t index, const Want &want) {
         ints.is_constant = ints.is_constant || HasGuard(node, "const_src");
         return DequantizedLeaf(ints, kinds, HasGuard(node, "int_weights"), HasGuard(node, "int_src"));
     }
+    if (Contains(kinds, "MatMul")) return UpstreamProduct(node, want);
+    if (node.region > 0) { // a small graph between two compute ops
+        Id v = child >= 0 ? Upstream(static_cast<size_t>(child), want) : FloatLeaf(want);
+        for (int64_t n = rng.Int(0, 3); n > 0 && v != kMissing; n--) {
+            const Net::Mark mark = net.Now();
+            const Id next = ApplyPointwise(kinds, v, {true, false, node.self_other});
+            if (IsTame(next) && net.At(next).dtype == net.At(v).dtype)
+                v = next;
+            else
+                net.Rollback(mark);
+        }
+        return v;
+    }
     if (Contains(kinds, "StaticReshape")) {
         const auto make = [&](const Want &w) {
             return child >= 0 ? Upstream(static_cast<size_t>(child), w) : FloatLeaf(w);
@@ -167,11 +180,68 @@ Id Generator::Upstream(size_t index, const Want &want) {
     return kMissing;
 }
 
+Id Generator::ApplyPointwise(const std::vector<std::string> &kinds, Id v, const Sides &sides) {
+    const std::string kind = rng.Pick(kinds);
+    const qdqi_schema *s = qdqi_schema_find(kind.c_str());
+    const bool pointwise = (s->flags & (QDQI_F_UNARY | QDQI_F_BINARY)) || kind == "BiasAdd" || kind == "PReLU";
+    return pointwise ? ApplyChain(kind, v, sides) : kMissing;
+}
+
+// A product that another op of the entry reads.
+Id Generator::UpstreamProduct(const qdqi_pnode &node, const Want &want) {
+    const size_t rank = want.dims.size();
+    if (rank < 2) return kMissing;
+    const int64_t k = Dim(33), n = want.dims[rank - 1];
+    const bool transposed = rng.Chance(0.4);
+    Want a = want, b = want;
+    a.dims[rank - 1] = k;
+    a.is_variable = true;
+    a.is_constant = b.is_constant = false;
+    b.is_weights = true;
+    b.is_variable = false;
+    if (rng.Chance(0.5)) b.dims.erase(b.dims.begin(), b.dims.end() - 2);
+    b.dims[b.dims.size() - 2] = transposed ? n : k;
+    b.dims[b.dims.size() - 1] = transposed ? k : n;
+    const auto port = [&](size_t p, const Want &w) {
+        return p < node.n_in && node.in[p] >= 0 ? Upstream(static_cast<size_t>(node.in[p]), w) : FloatLeaf(w);
+    };
+    const Id x = port(0, a), w = x == kMissing ? kMissing : port(1, b);
+    if (w == kMissing) return kMissing;
+    const Id made = net.Op1("MatMul", {x, w}, {AttrB("transpose_b", transposed)});
+    return made != kMissing && net.At(made).dims == want.dims ? made : kMissing;
+}
+
+// A product of what the entry has made so far.
+Id Generator::ApplyProduct(Id v, const Sides &sides) {
+    const Dims dims = net.At(v).dims;
+    if (dims.size() < 2) return kMissing;
+    fp = net.At(v).dtype;
+    const bool right = sides.any_side && rng.Chance(0.3); // the value is the second operand
+    Want other{right ? Dims{Dim(17), dims[dims.size() - 2]} : Dims{dims.back(), Dim(17)}};
+    if (dims.size() > 2 && rng.Chance(0.5)) other.dims.insert(other.dims.begin(), dims.begin(), dims.end() - 2);
+    const Id x = sides.dq_other && rng.Chance(0.5)
+                     ? DequantizedLeaf(other, {"Dequantize", "DynamicDequantize", "DequantizeLinear"}, false, true)
+                     : FloatLeaf(other);
+    return x == kMissing ? kMissing : net.Op1("MatMul", {right ? x : v, right ? v : x});
+}
+
 // ---- downstream ----
 
 bool Generator::Downstream(size_t index, Id *v) {
     const qdqi_pnode &node = pattern_->nodes[index];
     const std::vector<std::string> kinds = KindsOf(node);
+    if (Contains(kinds, "Dequantize")) { // follows a Quantize of the entry, or is absent with it
+        const qdq_dtype stored = net.At(*v).dtype;
+        if (!qdqi_dtype_is_int(stored)) return node.optional;
+        for (int attempt = 0; attempt < 10; attempt++) {
+            const std::string kind = rng.Pick(kinds);
+            const Id made = EmitDequantize(kind, *v, ChooseParams(net.At(*v).dims, stored, 2.0f, false, false));
+            if (made == kMissing) continue;
+            *v = made;
+            return true;
+        }
+        return false;
+    }
     if (!present_[index]) return true;
     const bool integers = !qdqi_dtype_is_float(net.At(*v).dtype); // sums that no cast has made floats
     if (integers && HasGuard(node, "float_dst") && !Contains(kinds, "Cast"))
@@ -196,8 +266,12 @@ bool Generator::Downstream(size_t index, Id *v) {
                 next = CloseWithQuantize(*v, kinds);
             else if (Contains(kinds, "ReLU"))
                 next = ApplyChain(kind, *v, sides);
+            else if (kind == "TypeCast" || kind == "Cast")
+                next = ApplyCast(kind, *v);
             else if (Contains(kinds, "StaticReshape"))
                 next = ApplyMove(kind, *v);
+            else if (Contains(kinds, "MatMul"))
+                next = ApplyProduct(*v, sides);
             else {
                 failure = "generator: no builder for a downstream node of kinds " + (kinds.empty() ? "none" : kinds[0]);
                 return false;
@@ -214,7 +288,7 @@ bool Generator::Downstream(size_t index, Id *v) {
                 net.Rollback(mark);
         }
         if (!done && n < (node.rep_max == 0 ? 1 : node.rep_min)) {
-            failure = "generator: node " + std::to_string(index) + " took nothing: " + net.error;
+            failure = "node " + std::to_string(index) + " took nothing: " + net.error;
             return false;
         }
         if (!done) break; // a shorter run

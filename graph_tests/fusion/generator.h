@@ -84,6 +84,9 @@ class Generator {
   private:
     std::vector<std::string> KindsOf(const qdqi_pnode &node) const;
     Id Upstream(size_t node, const Want &want);
+    Id UpstreamProduct(const qdqi_pnode &node, const Want &want);
+    Id ApplyPointwise(const std::vector<std::string> &kinds, Id v, const Sides &sides);
+    Id ApplyProduct(Id v, const Sides &sides);
     bool Downstream(size_t node, Id *v);
     bool HasNode(size_t node) const;    // present, itself or what stands in for it
     bool IsRequired(size_t node) const; // in every match

@@ -290,7 +290,7 @@ bool Net::Op(const std::string &kind, const std::vector<Id> &in, const std::vect
         }
         bool needed = run < 0;
         for (size_t o = 0; o < n_out; o++) {
-            if (run >= 0 && (IsFloat(made[o].dtype) || kind == "QuantizeV2")) {
+            if (run >= 0 && (IsFloat(made[o].dtype) || kind == "QuantizeV2" || IsQuantizeKind(kind))) {
                 made[o].shadow[run].resize(made[o].data.size());
                 outs[o].data = made[o].shadow[run].data();
                 needed = true;
