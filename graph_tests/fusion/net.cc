@@ -515,6 +515,16 @@ double Stray(const Value &v, int64_t i) {
     return d > 0.02 * std::fabs(x) + 1e-4 && v.dtype == QDQ_DTYPE_F32 ? HUGE_VAL : d;
 }
 
+} // namespace
+
+bool Net::IsIllConditioned(Id id) const {
+    for (int64_t i = 0; i < Count(At(id).dims); i++)
+        if (std::isinf(Stray(At(id), i))) return true;
+    return false;
+}
+
+namespace {
+
 struct Rule {
     bool transcendental = false, narrow = false;
 };
@@ -574,7 +584,7 @@ std::string Compare(const Net &net, Id id, const void *got, Outcome *outcome) {
                                  : rule.transcendental ? 0x1p-13
                                                        : 0x1p-17) *
                                     std::fmax(1.0, std::fabs(size)) +
-                                2.0 * Stray(x, i) / std::fabs(scale);
+                                (rule.narrow ? 4.0 : 2.0) * Stray(x, i) / std::fabs(scale);
             ok = std::isnan(real) || std::isinf(near) ||
                  std::fabs(g - std::fmin(std::fmax(real, low), high)) <= 0.5 + near;
             outcome->n_off_by_one += ok;
@@ -595,7 +605,8 @@ std::string Compare(const Net &net, Id id, const void *got, Outcome *outcome) {
                 abs = v.dtype == QDQ_DTYPE_F8_E4M3 ? 0x1p-9 : 0x1p-16;
                 ok = std::fabs(g - w) <= rel * std::fmax(std::fabs(w), std::fabs(g)) + abs || std::isnan(w);
             } else {
-                ok = std::isinf(stray) || std::fabs(g - w) <= rel * std::fabs(w) + abs + 2.0 * stray ||
+                ok = std::isinf(stray) ||
+                     std::fabs(g - w) <= rel * std::fabs(w) + abs + (rule.narrow ? 4.0 : 2.0) * stray ||
                      (std::isinf(w) && std::fabs(g) > 1e37);
             }
         }

@@ -99,6 +99,8 @@ class Net {
     double BadShare(Id id, double limit, double *largest_out) const;
     // All values are one (and there are several).
     bool IsFlat(Id id) const;
+    // Some element has shadows so far away that it says nothing.
+    bool IsIllConditioned(Id id) const;
     // Some op is a function that implementations approximate.
     bool HasTranscendental() const;
 
