@@ -87,6 +87,39 @@ static piece piece_at(const qk_quant_map *m, size_t at, size_t n) {
     return (piece){.n = least(n, n_rows * m->cols - c), .param = param};
 }
 
+/* Goes through pieces in order. Scales along one axis with elements inside of it are the common map, and often of short
+ * pieces: these are counted instead of divided for. */
+typedef struct walk {
+    const qk_quant_map *map;
+    size_t at, left; /* elements */
+    bool is_axis;
+    size_t param, in_row; /* is_axis: of the next piece, and what its row still has */
+} walk;
+
+static walk walk_of(const qk_quant_map *m, size_t at, size_t n) {
+    walk w = {.map = m, .at = at, .left = n};
+    w.is_axis = m->rows > 1 && m->row_group == 1 && m->col_group >= m->cols && m->plane_step == 0;
+    if (w.is_axis) {
+        w.param = at / m->cols % m->rows;
+        w.in_row = m->cols - at % m->cols;
+    }
+    return w;
+}
+
+static piece next_piece(walk *w) {
+    piece p;
+    if (w->is_axis) {
+        p = (piece){.n = least(w->in_row, w->left), .param = w->param};
+        w->param = w->param + 1 == w->map->rows ? 0 : w->param + 1;
+        w->in_row = w->map->cols;
+    } else {
+        p = piece_at(w->map, w->at, w->left);
+    }
+    w->at += p.n;
+    w->left -= p.n;
+    return p;
+}
+
 typedef struct job {
     const qk_quant *quant;
     const float *scales;
@@ -96,8 +129,9 @@ typedef struct job {
 
 static void quantize_f32(const job *j, const float *src, void *dst, size_t at, size_t n, bool stream) {
     const qk_quant *q = j->quant;
+    walk w = walk_of(&q->map, at, n);
     for (size_t done = 0; done < n;) {
-        piece p = piece_at(&q->map, at + done, n - done);
+        piece p = next_piece(&w);
         const int32_t *zps = j->zps ? j->zps + p.param : NULL;
         void *d = (char *)dst + done * j->type.bytes;
         if (p.rows)
@@ -110,8 +144,9 @@ static void quantize_f32(const job *j, const float *src, void *dst, size_t at, s
 
 static void dequantize_f32(const job *j, const void *src, float *dst, size_t at, size_t n, bool stream) {
     const qk_quant *q = j->quant;
+    walk w = walk_of(&q->map, at, n);
     for (size_t done = 0; done < n;) {
-        piece p = piece_at(&q->map, at + done, n - done);
+        piece p = next_piece(&w);
         const int32_t *zps = j->zps ? j->zps + p.param : NULL;
         const void *s = (const char *)src + done * j->type.bytes;
         if (p.rows)
