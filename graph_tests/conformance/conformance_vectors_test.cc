@@ -2,6 +2,7 @@
 #include "vector_run.h"
 
 #include <memory>
+#include <map>
 
 namespace {
 

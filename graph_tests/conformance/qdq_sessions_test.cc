@@ -5,6 +5,7 @@
 #include "kernels/isa/isa.h"
 
 #include <memory>
+#include <algorithm>
 
 namespace {
 

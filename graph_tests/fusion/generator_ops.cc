@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <functional>
 
 namespace qdq_test {
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <limits>
 #include <vector>
+#include <algorithm>
 
 namespace {
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <gtest/gtest.h>
 #include <vector>
+#include <algorithm>
 
 namespace {
 

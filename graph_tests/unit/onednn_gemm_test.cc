@@ -1,6 +1,8 @@
 // Matmul and convolution of the facade against naive loops in double.
 #include "onednn_run.h"
 
+#include <algorithm>
+
 using namespace onednn_run;
 
 namespace {

@@ -1,6 +1,8 @@
 // The primitives without weights, against naive loops in double.
 #include "onednn_run.h"
 
+#include <algorithm>
+
 using namespace onednn_run;
 
 namespace {

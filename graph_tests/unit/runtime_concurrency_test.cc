@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <thread>
+#include <algorithm>
+#include <functional>
 
 using namespace onednn_run;
 
