@@ -30,6 +30,9 @@ static const char *why_not_int8(qdqi_lower *lw, const conv *c) {
     if (a->dq_op == QDQI_NONE || w->dq_op == QDQI_NONE) return "operand_not_dequantized";
     if (!x8(a->q.stored) || !x8(w->q.stored)) return "operand_dtype";
     if (!qdqi_dnnl_int8_exact()) return "isa_without_exact_int8";
+    for (int32_t i = 0; i < c->sp.n && c->op->kind == QDQI_OP_CONVTRANSPOSE;
+         i++) /* oneDNN 3.7.2 is wrong between windows */
+        if ((c->sp.kernel[i] - 1) * c->sp.dilations[i] + 1 < c->sp.strides[i]) return "windows_with_gaps";
     if (a->q.gran != QDQI_GRAN_TENSOR) return "src_not_per_tensor";
     if (w->q.gran == QDQI_GRAN_GROUP) return "weights_grouped";
     if (w->q.gran == QDQI_GRAN_AXIS && w->q.axis != c->sp.w_oc_dim) return "weights_axis_not_output_channel";

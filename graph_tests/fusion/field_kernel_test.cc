@@ -279,6 +279,46 @@ TEST_F(FieldKernels, WindowsInPaddingAloneOfConvolutions) {
     Expect(Op("ReLU", {Op("Convolution", {y, v}, ConvAttrs({1, 3}, {1, 0}, {1, 1}))}), {100, 201, 302, 3, 0, 1, 2, 3});
 }
 
+TEST_F(FieldKernels, TransposedConvolutionsWithGaps) {
+    for (const int64_t groups : {1, 21}) {
+        Clear();
+        const int64_t ic = 16, oc = 16;
+        const Id x = Dq(S8({1, groups * ic, 2, 3}, Ramp(groups * ic * 6, -128, 127)), {0.1f}, {groups == 1 ? 0 : 5});
+        const Id w = Dq(W(kS8, {groups * ic, oc, 1, 1}, Ramp(groups * ic * oc, -128, 127, 53)), {0.01f});
+        std::vector<Attr> attrs = ConvAttrs({3, 3}, {0, 0}, {0, 0}, groups);
+        attrs.back() = AttrS("weights_format", "IOX");
+        Same({Q(Op("ConvTranspose", {x, w}, attrs), kS8, {2.0f}, {3})});
+    }
+    Clear(); // floats, cropped at the end, channels last, with more than one operand after
+    Reals x, w;
+    for (int i = 0; i < 24; i++)
+        x.push_back(static_cast<float>(i % 7) - 3.0f);
+    for (int i = 0; i < 8; i++)
+        w.push_back(static_cast<float>(i % 5) - 2.0f);
+    std::vector<Attr> attrs = {AttrIs("strides", {3}),  AttrIs("dilations", {2}),    AttrIs("pads_begin", {0}),
+                               AttrIs("pads_end", {2}), AttrS("data_format", "NXC"), AttrS("weights_format", "XOI")};
+    const Id c = Op("ConvTranspose", {F({3, 2, 4}, x), F({1, 2, 4}, w)}, attrs);
+    const Id m = Op("Minimum", {c, F({1, 1, 2}, {0.25f, 0.5f})});
+    const Id t = Op("Tanh", {m});
+    Same({Op("BiasAdd", {t, F({2}, {0.4f, 0.8f})}, {AttrS("data_format", "NCX")})});
+}
+
+TEST_F(FieldKernels, NarrowOperandsAfterAConvolution) {
+    const Id x = net.Op1("Dequantize", {S8({1, 2, 5, 1}, Ramp(10, -128, 127))},
+                         {AttrFs("scales", {0.005f}), AttrIs("zps", {-128})}, QDQ_DTYPE_BF16);
+    const Id w = net.Op1("Dequantize", {W(kS8, {16, 2, 1, 1}, Ramp(32, -128, 127))}, {AttrFs("scales", {0.016f})},
+                         QDQ_DTYPE_BF16);
+    const Id b = net.Floats({16}, Reals(16, 0.25f), true, QDQ_DTYPE_BF16);
+    Reals other;
+    for (int i = 0; i < 80; i++)
+        other.push_back(0.01f * static_cast<float>(i % 9));
+    std::vector<Attr> attrs = ConvAttrs({1, 1}, {0, 0}, {0, 0});
+    attrs[1] = AttrIs("dilations", {1, 2});
+    const Id r = Op("Sqrt", {Op("ReLU", {Op("Convolution", {x, w, b}, attrs)})});
+    const Id m = Op("Maximum", {r, net.Floats({1, 16, 5, 1}, other, true, QDQ_DTYPE_BF16)});
+    Same({Q(m, kS8, {0.0054f}, {-128})});
+}
+
 TEST_F(FieldKernels, CompensationSumsRoundedWeights) { // R1, R2
     const Id w = Dq(Q(net.Floats({3, 1}, {0.5f, 1.5f, -0.5f}, true), kS8, {1.0f}), {1.0f});
     const Id x = Dq(U8({1, 3}, {1, 1, 1}), {1.0f}, {3}); // -2 each
