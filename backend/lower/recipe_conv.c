@@ -143,9 +143,18 @@ static qdq_status add_bias(qdqi_lower *lw, conv *c, qdq_error *err) {
     const qdqi_lval *lv = qdqi_lower_val(lw, bias->value);
     qdq_tensor_desc dense = lv->desc;
     qdqi_set_dense(&dense);
-    qdqi_md_of(&dense, &c->bias);
     qdqi_buf buf;
     QDQI_TRY(qdqi_lower_read_as(lw, bias->value, &dense, &buf, err));
+    if (c->int8 &&
+        dense.dtype != QDQ_DTYPE_F32) { /* gemm_s8s8s32 of oneDNN 3.7.2 reads a bf16 bias as if it were f32 */
+        const qdq_tensor_desc narrow = dense;
+        qdqi_buf wide;
+        dense.dtype = QDQ_DTYPE_F32;
+        QDQI_TRY(qdqi_lower_temp(lw, &dense, &wide, err));
+        QDQI_TRY(qdqi_lower_convert(lw, buf, &narrow, wide, &dense, err));
+        buf = wide;
+    }
+    qdqi_md_of(&dense, &c->bias);
     qdqi_args_add(&c->args, QDQI_DNNL_BIAS, buf);
     return QDQ_OK;
 }
