@@ -27,7 +27,7 @@ extern "C" {
     X(ALONE, "alone", "only one op matches: nothing to fuse it with")                                                  \
     /* of an op, not of an entry */                                                                                    \
     X(NO_ENTRY, "no_entry", "no entry of the catalogue is for this kind of op")                                        \
-    X(PIECE, "piece", "its partition is computed in pieces, and the op is one of them")                                \
+    X(PIECE, "piece", "its partition takes several steps, and the op is one of them")                                  \
     X(POLICY, "policy", "every op was to be kept on its own")                                                          \
     /* guards */                                                                                                       \
     X(DTYPE, "dtype", "the data type is not one that the entry takes")                                                 \
