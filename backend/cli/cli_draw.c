@@ -200,42 +200,44 @@ static qdq_status write_dot(const char *path, const qdq_explanation *e, qdq_erro
     return st;
 }
 
-/* `dot -T<format> -o <path>` with the text of `f` as its input. */
-static qdq_status run_dot(FILE *f, const char *format, const char *path, qdq_error *err) {
-    char option[16];
-    char output[] = "-o", dot[] = "dot";
+/* `dot -T<format>` from the text in `from` to the picture in `to`; `path` is for messages. */
+static qdq_status run_dot(FILE *from, FILE *to, const char *format, const char *path, qdq_error *err) {
+    char option[16], dot[] = "dot";
     snprintf(option, sizeof option, "-T%s", format);
-    char *argv[] = {dot, option, output, (char *)(uintptr_t)path, NULL};
+    char *argv[] = {dot, option, NULL};
     posix_spawn_file_actions_t actions;
     pid_t pid = 0;
     int code = posix_spawn_file_actions_init(&actions);
     if (code != 0) return qdqi_fail(err, QDQ_E_IO, "dot (Graphviz) cannot be started: %s", strerror(code));
-    code = posix_spawn_file_actions_adddup2(&actions, fileno(f), 0);
+    code = posix_spawn_file_actions_adddup2(&actions, fileno(from), 0);
+    if (code == 0) code = posix_spawn_file_actions_adddup2(&actions, fileno(to), 1);
     if (code == 0) code = posix_spawnp(&pid, "dot", &actions, NULL, argv, environ);
     posix_spawn_file_actions_destroy(&actions);
-    if (code == ENOENT)
-        return qdqi_fail(err, QDQ_E_NOT_FOUND,
-                         "%s: the program \"dot\" is not found: install Graphviz, or write a .dot file", path);
-    if (code != 0) return qdqi_fail(err, QDQ_E_IO, "dot (Graphviz) cannot be started: %s", strerror(code));
     int status = 0;
-    while (waitpid(pid, &status, 0) < 0)
-        if (errno != EINTR) return qdqi_fail(err, QDQ_E_IO, "dot (Graphviz): %s", strerror(errno));
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+    while (code == 0 && waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR) code = errno;
+    if (code == ENOENT || (code == 0 && WIFEXITED(status) && WEXITSTATUS(status) == 127))
         return qdqi_fail(err, QDQ_E_NOT_FOUND,
                          "%s: the program \"dot\" is not found: install Graphviz, or write a .dot file", path);
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        return qdqi_fail(err, QDQ_E_IO, "%s: dot (Graphviz) failed with status %d", path, status);
+    if (code != 0) return qdqi_fail(err, QDQ_E_IO, "dot (Graphviz) cannot be run: %s", strerror(code));
+    if (!WIFEXITED(status)) return qdqi_fail(err, QDQ_E_IO, "%s: dot (Graphviz) was killed", path);
+    if (WEXITSTATUS(status) != 0)
+        return qdqi_fail(err, QDQ_E_IO, "%s: dot (Graphviz) failed with exit code %d", path, WEXITSTATUS(status));
     return QDQ_OK;
 }
 
 static qdq_status render(const char *path, const char *format, const qdq_explanation *e, qdq_error *err) {
-    FILE *f = tmpfile();
-    if (f == NULL) return qdqi_fail(err, QDQ_E_IO, "no temporary file: %s", strerror(errno));
-    qdq_status st = put_dot(f, e, err);
-    if (st == QDQ_OK && (fflush(f) != 0 || fseek(f, 0, SEEK_SET) != 0))
+    FILE *to = fopen(path, "wb");
+    if (to == NULL) return cannot_write(path, errno, err);
+    FILE *text = tmpfile();
+    qdq_status st = text == NULL ? qdqi_fail(err, QDQ_E_IO, "no temporary file: %s", strerror(errno)) : QDQ_OK;
+    if (st == QDQ_OK) st = put_dot(text, e, err);
+    if (st == QDQ_OK && (fflush(text) != 0 || fseek(text, 0, SEEK_SET) != 0))
         st = qdqi_fail(err, QDQ_E_IO, "temporary file: %s", strerror(errno));
-    if (st == QDQ_OK) st = run_dot(f, format, path, err);
-    fclose(f);
+    if (st == QDQ_OK) st = run_dot(text, to, format, path, err);
+    if (text != NULL) fclose(text);
+    fclose(to);
+    if (st != QDQ_OK) remove(path);
     return st;
 }
 

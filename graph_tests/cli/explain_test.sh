@@ -131,10 +131,17 @@ has "Dequantize"
 [ "$(grep -c 'label="output' "$tmp/two.dot")" = 2 ] || complain "two.dot does not have two outputs"
 expect 0 "" draw "$cases/model_unknown_shapes_f32.json" --output="$tmp/odd name.dot"
 expect 1 "cannot be written" draw "$cases/pattern_matmul_u8s8u8.json" -o "$tmp/none/x.dot"
+expect 1 "cannot be written" draw "$cases/pattern_matmul_u8s8u8.json" -o "$tmp/none/x.svg"
 n=$((n + 1))
 PATH=/nowhere "$qdq" draw "$cases/pattern_matmul_u8s8u8.json" -o "$tmp/x.svg" 2>"$tmp/err"
 [ $? = 1 ] || complain "draw without Graphviz: exit code is not 1"
+[ ! -e "$tmp/x.svg" ] || complain "draw without Graphviz leaves a file"
 grep -q 'install Graphviz' "$tmp/err" || complain "draw without Graphviz: $(cat "$tmp/err")"
+# a program that fails is told in one line
+mkdir "$tmp/bin" && printf '#!/bin/sh\nexit 3\n' >"$tmp/bin/dot" && chmod +x "$tmp/bin/dot"
+n=$((n + 1))
+PATH=$tmp/bin:$PATH "$qdq" draw "$cases/pattern_matmul_u8s8u8.json" -o "$tmp/x.svg" 2>"$tmp/err"
+[ $? = 1 ] && grep -q 'failed with exit code 3' "$tmp/err" || complain "a failing dot: $(cat "$tmp/err")"
 if command -v dot >/dev/null; then
     for file in pattern_shared_dequantize_u8s8u8 model_unknown_shapes_f32 model_three_convs_u8; do
         expect 0 "" draw "$cases/$file.json" -o "$tmp/it's.svg"
