@@ -359,11 +359,13 @@ qdq_status qdqi_lower_op(qdqi_lower *lw, uint32_t op_index, qdq_error *err) {
         }
         return QDQ_OK;
     }
-    if (lw->notes != NULL) qdqi_notes_alone(lw->notes, op_index);
-    const uint32_t outer = lw->op;
+    const uint32_t outer = lw->op, n_steps = qdqi_plan_here(lw->plan).n_steps;
     lw->op = op_index;
     const qdq_status st = lw->reference_only ? qdqi_lower_reference(lw, op_index, err) : qdqi_lower_single(lw, op, err);
     lw->op = outer;
+    /* a view costs no step of its own */
+    if (lw->notes != NULL && st == QDQ_OK && qdqi_plan_here(lw->plan).n_steps != n_steps)
+        qdqi_notes_alone(lw->notes, op_index);
     return st;
 }
 

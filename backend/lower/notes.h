@@ -31,7 +31,7 @@ typedef struct qdqi_notes {
     qdqi_refusal *refusals;
     uint32_t n_refusals, cap_refusals;
     uint32_t n_seen; /* refusals, equal ones included */
-    uint32_t *alone; /* ops that were lowered one by one, in that order */
+    uint32_t *alone; /* ops that were lowered to steps of their own, in that order */
     uint32_t n_alone, cap_alone;
     bool *refused; /* by partition: its recipe refused. Set by who reads it, n_parts long; may be NULL */
     bool failed;   /* out of memory: notes are missing */
