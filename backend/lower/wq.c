@@ -95,7 +95,8 @@ static const char *read_granularity(const qdqi_qparams *q, int32_t kd, wq *w) {
         s->scale_n_stride = kd == 0 ? 1 : groups_k;
     }
     w->n_params = groups_k * groups_n; /* no more than there are weights */
-    return (size_t)q->n == w->n_params ? NULL : "group_count";
+    if ((size_t)q->n != w->n_params) return "group_count";
+    return NULL;
 }
 
 /* Zero points as the kernel takes them: none when all are the middle of the type. */
@@ -139,7 +140,7 @@ static const char *read_weights(qdqi_lower *lw, const qdqi_op *op, const qdqi_op
 static const char *read_rows(qdqi_lower *lw, const qdqi_op *op, wq *w) {
     const bool gemm = op->kind == QDQI_OP_GEMM;
     const qdq_tensor_desc *a = &qdqi_lower_val(lw, op->in[0])->desc;
-    if (!is_float(a->dtype) || !is_float(qdqi_lower_val(lw, op->out[0])->desc.dtype)) return "src_dtype";
+    if (!is_float(a->dtype) || !is_float(qdqi_lower_val(lw, op->out[0])->desc.dtype)) return "dtype";
     if (a->ndims < 1) return "scalar_operand";
     if (a->ndims > 1 && qdqi_op_bool(op, gemm ? QDQI_A_TRANSA : QDQI_A_TRANSPOSE_A)) return "transposed_src";
     if (gemm && (qdqi_op_f32(op, QDQI_A_ALPHA) != 1.0f || qdqi_op_f32(op, QDQI_A_BETA) != 1.0f)) return "gemm_scaling";
@@ -160,7 +161,8 @@ static const char *choose(wq *w) {
     if (w->impl.rows > max_rows && qdqi_dnnl_available()) return "many_rows";
     if (!qdqi_mul_size(g->k, g->n, &float_bytes) || !qdqi_mul_size(float_bytes, 4, &float_bytes)) return "size";
     /* padding of few columns, scales of small groups: floats would be as small */
-    return g->packed_bytes < float_bytes ? NULL : "packed_no_smaller_than_floats";
+    if (g->packed_bytes >= float_bytes) return "packed_no_smaller_than_floats";
+    return NULL;
 }
 
 /* ---- appending --------------------------------------------------------------------------------------------------- */
