@@ -79,6 +79,12 @@ static bool nearest(const qdq_graph *graph, const qdqi_op *op, uint32_t value) {
     return qdqi_op_str_is(op, QDQI_A_MODE, "nearest");
 }
 
+static bool starts_run(const qdq_graph *graph, const qdqi_op *op, uint32_t value) {
+    (void)value;
+    const uint32_t producer = op->n_in && op->in[0] != QDQI_NONE ? graph->values[op->in[0]].producer : QDQI_NONE;
+    return producer == QDQI_NONE || graph->ops[producer].folded || !qdqi_set_chain.has(&graph->ops[producer]);
+}
+
 /* Such an op may be recomputed by every reader: all that it needs is visible everywhere. */
 static bool dq_behind(const qdq_graph *graph, const qdqi_op *op, uint32_t value) {
     (void)value;

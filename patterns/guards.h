@@ -34,6 +34,7 @@ extern "C" {
     X(SHAPE_GROWS, "shape_grows", "the op broadcasts the chain to a larger shape")                                     \
     X(NOT_CONSTANT, "not_constant", "the source is not constant")                                                      \
     X(MODE, "mode", "an attribute selects another computation")                                                        \
+    X(CONTINUES, "continues", "an elementwise op before it is where the run starts")                                   \
     X(NOT_DEQUANTIZED, "not_dequantized", "what the op reads is made by other ops than a Dequantize")
 
 typedef enum qdqi_why {
@@ -65,6 +66,7 @@ typedef struct qdqi_guard {
     X(same_shape, SHAPE_GROWS, "output 0 has the shape of the value that comes in")                                    \
     X(const_src, NOT_CONSTANT, "input 0 is constant")                                                                  \
     X(nearest, MODE, "an interpolation takes the nearest element")                                                     \
+    X(starts_run, CONTINUES, "input 0 is not made by an elementwise op")                                               \
     X(dq_behind, NOT_DEQUANTIZED, "behind it and at most one more view is a Dequantize, a graph input or a constant")
 
 #define QDQI_GUARD_DECL(guard, reason, text) extern const qdqi_guard qdqi_guard_##guard;

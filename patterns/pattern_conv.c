@@ -17,7 +17,7 @@ static const qdqi_pattern table[] = {
                    "          |\n"
                    "        chain\n"
                    "          |\n"
-                   "   [reshape|transpose {0,3}]\n"
+                   "   [reshape|transpose|typecast {0,4}]\n"
                    "          |\n"
                    "         [q]\n",
         NODES({ANY(dq), IN(OUT), GUARDS(G(int_src))}, VIEW(0), VIEW(1),   /* 0 src */

@@ -48,7 +48,7 @@ static const qdqi_pattern table[] = {
         .name = "cast_quantize",
         .recipe = qdqi_recipe_eltwise,
         .picture = "   typecast - chain {0,31} - q\n",
-        NODES({ANY(cast), ANCHOR, IN(OUT), GUARDS(G(float_dst))}, CHAIN(0, 0, 31), {ANY(q), IN(1)}),
+        NODES({ANY(cast), ANCHOR, IN(OUT), GUARDS(G(float_dst), G(starts_run))}, CHAIN(0, 0, 31), {ANY(q), IN(1)}),
     },
     {
         .name = "fp_eltwise",
