@@ -25,6 +25,16 @@ static bool x8(qdq_dtype dtype) {
 }
 
 /* Whether both operands can stay integers; the reason when not. */
+/* A batch of single rows times weights that all share: oneDNN 3.7.2 takes the zero point of the weights into account for the
+ * first row only. What becomes a 2-D product is no such batch. */
+static bool is_shared_by_single_rows(const mm *m, const qdq_tensor_desc *a, const qdq_tensor_desc *w) {
+    if (a->ndims < 3 || a->dims[a->ndims - (m->ta ? 1 : 2)] != 1) return false;
+    if (!m->ta && w->ndims <= 2 && qdqi_is_dense(a)) return false;
+    for (int32_t i = 3; i <= a->ndims; i++)
+        if (a->dims[a->ndims - i] > 1 && (i > w->ndims || w->dims[w->ndims - i] == 1)) return true;
+    return false;
+}
+
 static const char *why_not_int8(qdqi_lower *lw, const mm *m) {
     const qdqi_operand *a = &m->chain.operands[0], *w = &m->chain.operands[1];
     if (a->dq_op == QDQI_NONE || w->dq_op == QDQI_NONE) return "operand_not_dequantized";
@@ -36,6 +46,9 @@ static const char *why_not_int8(qdqi_lower *lw, const mm *m) {
     const int32_t n_dim = m->tb ? rank - 2 : rank - 1;
     if (w->q.gran == QDQI_GRAN_AXIS && (rank < 2 || w->q.axis != n_dim)) return "weights_axis_not_n";
     if (w->q.stored == QDQ_DTYPE_U8 && w->q.zp_value != QDQI_NONE) return "runtime_zp_of_u8_weights";
+    if ((w->q.stored == QDQ_DTYPE_U8 || w->q.has_zp) &&
+        is_shared_by_single_rows(m, &qdqi_lower_val(lw, a->q_value)->desc, &qdqi_lower_val(lw, w->q_value)->desc))
+        return "zero_point_of_weights_shared_by_single_rows";
     return NULL;
 }
 

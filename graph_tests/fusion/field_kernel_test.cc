@@ -279,6 +279,21 @@ TEST_F(FieldKernels, WindowsInPaddingAloneOfConvolutions) {
     Expect(Op("ReLU", {Op("Convolution", {y, v}, ConvAttrs({1, 3}, {1, 0}, {1, 1}))}), {100, 201, 302, 3, 0, 1, 2, 3});
 }
 
+TEST_F(FieldKernels, SingleRowsShareWeightsWithAZeroPoint) {
+    for (int v = 0; v < 32; v++) {
+        Clear();
+        const bool ta = v & 1, tb = v & 2, three = v & 4;
+        const int64_t m = v & 8 ? 2 : 1;
+        const qdq_dtype type = v & 16 ? kU8 : kS8;
+        const Id x = Dq(S8(ta ? Dims{5, 9, m} : Dims{5, m, 9}, Ramp(45 * m, -128, 127)), {0.01f}, {7});
+        Dims dims = tb ? Dims{3, 9} : Dims{9, 3};
+        if (three) dims.insert(dims.begin(), 1);
+        const Id w =
+            Dq(W(type, dims, type == kU8 ? Ramp(27, 0, 255) : Ramp(27, -128, 127)), {0.008f}, {type == kU8 ? 0 : 9});
+        Same({Op("MatMul", {x, w}, {AttrB("transpose_a", ta), AttrB("transpose_b", tb)})});
+    }
+}
+
 TEST_F(FieldKernels, TransposedConvolutionsWithGaps) {
     for (const int64_t groups : {1, 21}) {
         Clear();

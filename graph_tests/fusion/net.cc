@@ -513,7 +513,8 @@ double Stray(const Value &v, int64_t i) {
         const double diff = std::fabs(y - x);
         if (!(diff <= d)) d = std::isnan(diff) ? HUGE_VAL : diff;
     }
-    return d > 0.02 * std::fabs(x) + 1e-4 && v.dtype == QDQ_DTYPE_F32 ? HUGE_VAL : d;
+    const bool wide = v.dtype == QDQ_DTYPE_F32;
+    return d > (wide ? 0.02 : 0.25) * std::fabs(x) + (wide ? 1e-4 : 1e-2) ? HUGE_VAL : d;
 }
 
 } // namespace
@@ -602,9 +603,10 @@ std::string Compare(const Net &net, Id id, const void *got, Outcome *outcome) {
             const double step = StepOf(v.dtype);
             if (step > 0) rel = step * (rule.narrow && !is_f8 ? 4 : 1);
             if (rule.narrow) abs = 0x1p-8 * largest;
-            if (is_f8) { // steps of a subnormal are equal
+            if (is_f8 && is_q) { // steps of a subnormal are equal
                 abs = v.dtype == QDQ_DTYPE_F8_E4M3 ? 0x1p-9 : 0x1p-16;
-                ok = std::fabs(g - w) <= rel * std::fmax(std::fabs(w), std::fabs(g)) + abs || std::isnan(w);
+                const double far = Stray(net.At(node->in[0]), i) / std::fabs(Params(net, *node).Scale(i));
+                ok = std::fabs(g - w) <= rel * std::fmax(std::fabs(w), std::fabs(g)) + abs + 2.0 * far || std::isnan(w);
             } else {
                 ok = std::isinf(stray) ||
                      std::fabs(g - w) <= rel * std::fabs(w) + abs + (rule.narrow ? 4.0 : 2.0) * stray ||
