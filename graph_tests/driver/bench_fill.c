@@ -13,6 +13,8 @@ typedef struct role {
     bool positive;    /* feeds a function of positive numbers */
     bool denominator; /* itself divides */
     bool factor;      /* of a long product */
+    bool lone;        /* one number that a tensor is multiplied by */
+    bool softmax;     /* goes into one: a few units of difference there leave one hot element */
     bool scale, zp, index, mask;
     int range;     /* of TensorFlow's ops: -1 the minimum, 1 the maximum */
     int64_t n_sum; /* elements of the sums it takes part in; 0: none */
@@ -117,6 +119,7 @@ static void trace_op(tracer *t, const qdqi_json_op *op, size_t port, bool direct
             r->range = port == 1 ? -1 : 1;
         r->denominator |= strcmp(op->kind, "Divide") == 0 && port == 1;
         r->factor |= strcmp(op->kind, "ReduceProd") == 0;
+        r->lone = strcmp(op->kind, "Multiply") == 0 && volume(&op->in[port]) == 1;
         r->mask |= strcmp(op->kind, "Select") == 0 && port == 0;
         if (strcmp(op->kind, "Quantize") == 0) r->quantize = op;
         if (port == 1 && op->n_in > 1 &&
@@ -126,6 +129,7 @@ static void trace_op(tracer *t, const qdqi_json_op *op, size_t port, bool direct
             r->index_bound = op->in[0].ndims > 0 ? op->in[0].ndims : 1;
         }
     }
+    r->softmax |= strcmp(op->kind, "SoftMax") == 0;
     r->positive |= wants_positive(op->kind, port);
     if (r->scale || r->zp || r->range != 0 || r->index || hides_sign(op->kind)) return;
     for (size_t i = 0; i < op->n_out; i++)
@@ -185,6 +189,7 @@ static int64_t integer_value(const role *r, const bench_drive *drive, qdq_dtype 
         from = -2;
         to = 2;
     }
+    if (r->softmax) from = from < -2 ? -2 : from, to = to > 2 ? 2 : to;
     if (r->positive || drive->no_negative) from = 0;
     if (zp + from < lo) { /* an unsigned type with zero point 0 has only one side */
         from = lo - zp;
@@ -212,6 +217,8 @@ static double float_value(const role *r, const bench_drive *drive, uint64_t bits
     if (r->factor) return powers[bits >> 8 & 1] * (bits >> 16 & 1 ? 2.0 : 1.0) * (bits >> 24 & 1 ? -1.0 : 1.0);
     if (r->quantize != NULL && r->n_sum == 0) return quantize_value(r->quantize, bits);
     if (r->positive) return (double)draw_in(bits, 1, 32) / 8.0;
+    if (r->softmax && r->lone) return 0.125 * powers[bits >> 8 & 1];
+    if (r->softmax && r->n_sum > 0) return (double)draw_in(bits, -4, 4) / 8.0;
     return (double)draw_in(bits, drive->no_negative ? 0 : -16, 16) / 8.0;
 }
 

@@ -12,7 +12,8 @@
  * cancel: their error goes with the terms, not with the result.
  *     f32: rel 1e-5, abs 1e-6 (8 ulp of the largest); with approximated functions or long sums abs 1e-5;
  *     bf16, f16 out: one step of the type (2^-7, 2^-10), four with narrow values inside a chain;
- *     f8 out: one step (2^-2, 2^-3). */
+ *     f8 out: one step (2^-2, 2^-3);
+ *     a Quantize inside, of bf16 or f16 values: abs 2^-4 (one step of its integers is up to a tenth of a softmax' result). */
 #include "harness/compare.h"
 
 #include "base/dtype.h"
@@ -52,7 +53,7 @@ static tolerance tolerance_of(const qdqh_rule *rule, qdq_dtype dtype, double lar
     const double step = step_of(dtype);
     if (step > 0.0) t.rel = step * (rule->narrow ? 4.0 : 1.0);
     if (rule->narrow) {
-        t.abs = pow2(-8) * largest;
+        t.abs = pow2(rule->requantized ? -4 : -8) * largest;
         if (t.rel < pow2(-6)) t.rel = pow2(-6);
     }
     return t;

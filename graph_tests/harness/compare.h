@@ -12,8 +12,9 @@ extern "C" {
 typedef struct qdqh_rule {
     bool exact; /* a single quantize-family or data-moving op */
     bool transcendental;
-    bool narrow;    /* bf16 or f16 inside */
-    bool long_sums; /* accumulates over many elements */
+    bool narrow;      /* bf16 or f16 inside */
+    bool long_sums;   /* accumulates over many elements */
+    bool requantized; /* a Quantize inside: of narrow floats, some fall on the other side of a tie */
 } qdqh_rule;
 
 /* Where an integer result comes from: q = round(x / scale + zp). `x` NULL: not known, the result must be equal. */
