@@ -97,6 +97,8 @@ qdq_status qdqi_lower_reference_on(qdqi_lower *lw, const qdqi_op *op, const uint
 void qdqi_convert_elems(const qdq_tensor_desc *src_desc, const void *src, const qdq_tensor_desc *dst_desc, void *dst);
 
 /* ---- oneDNN helpers ---- */
+/* Multiplications of a product below which a second thread costs more than it brings (2 us of VNNI work). */
+#define QDQI_GRAIN_MACS 2e5
 void qdqi_md_of(const qdq_tensor_desc *desc, qdqi_dnnl_md *md);
 /* perm[i]: which dim of desc becomes dim i of md */
 void qdqi_md_permuted(const qdq_tensor_desc *desc, const int32_t *perm, qdqi_dnnl_md *md);

@@ -314,7 +314,13 @@ qdq_status qdqi_recipe_matmul(qdqi_lower *lw, const qdqi_part *part, qdq_error *
     const qdqi_dnnl_md plain_weights = m->weights;
     m->weights.any = qdqi_lower_val(lw, m->w)->data != NULL;
     qdqi_dnnl_prim *prim;
-    QDQI_TRY(qdqi_dnnl_matmul(&m->src, &m->weights, &m->bias, &m->dst, &m->attr, &prim, err));
+    double macs = (double)m->src.dims[m->src.ndims - 1];
+    for (int32_t i = 0; i < m->dst.ndims; i++)
+        macs *= (double)m->dst.dims[i];
+    qdqi_threads_shrink(lw->engine, macs, QDQI_GRAIN_MACS);
+    const qdq_status made = qdqi_dnnl_matmul(&m->src, &m->weights, &m->bias, &m->dst, &m->attr, &prim, err);
+    qdqi_threads_restore(lw->engine);
+    QDQI_TRY(made);
     qdqi_buf buf;
     qdq_status st =
         m->int8 && qdqi_dnnl_prim_is_ref(prim) ? qdqi_refuse(err, "matmul", "onednn_has_only_a_reference") : QDQ_OK;

@@ -50,3 +50,15 @@ int qdqi_threads_enter(const qdq_engine *engine) {
 void qdqi_threads_leave(const qdq_engine *engine, int was) {
     if (was != engine->options.n_threads) omp_set_num_threads(was);
 }
+
+void qdqi_threads_shrink(const qdq_engine *engine, double work, double grain) {
+    const double most = work / grain;
+    const int threads = most < 1.0                                 ? 1
+                        : most < (double)engine->options.n_threads ? (int)most
+                                                                   : engine->options.n_threads;
+    if (threads != engine->options.n_threads) omp_set_num_threads(threads);
+}
+
+void qdqi_threads_restore(const qdq_engine *engine) {
+    if (omp_get_max_threads() != engine->options.n_threads) omp_set_num_threads(engine->options.n_threads);
+}
