@@ -9,8 +9,6 @@
 
 namespace {
 
-const float kInf = std::numeric_limits<float>::infinity();
-
 int64_t value(const qk_binary_end &e, const std::vector<uint8_t> &data, size_t i) {
     return e.dtype == QDQ_DTYPE_S8 ? int8_t(data[i]) : data[i];
 }
