@@ -21,14 +21,10 @@ typedef struct conv {
     qdqi_requant requant;
 } conv;
 
-static bool x8(qdq_dtype dtype) {
-    return dtype == QDQ_DTYPE_U8 || dtype == QDQ_DTYPE_S8;
-}
-
 static const char *why_not_int8(qdqi_lower *lw, const conv *c) {
     const qdqi_operand *a = &c->chain.operands[0], *w = &c->chain.operands[1];
     if (a->dq_op == QDQI_NONE || w->dq_op == QDQI_NONE) return "operand_not_dequantized";
-    if (!x8(a->q.stored) || !x8(w->q.stored)) return "operand_dtype";
+    if (!qdqi_is_x8(a->q.stored) || !qdqi_is_x8(w->q.stored)) return "operand_dtype";
     if (!qdqi_dnnl_int8_exact()) return "isa_without_exact_int8";
     for (int32_t i = 0; i < c->sp.n && c->op->kind == QDQI_OP_CONVTRANSPOSE;
          i++) /* oneDNN 3.7.2 is wrong between windows */

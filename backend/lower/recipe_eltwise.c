@@ -14,11 +14,6 @@ typedef struct elt {
     qdqi_chain chain;
 } elt;
 
-static bool dnnl_float(qdq_dtype dtype) {
-    return dtype == QDQ_DTYPE_F32 ||
-           ((dtype == QDQ_DTYPE_BF16 || dtype == QDQ_DTYPE_F16) && qdqi_dnnl_has_dtype(dtype));
-}
-
 /* Which operand has the result's shape: it becomes src0. */
 static qdq_status pick_main(qdqi_lower *lw, const elt *e, uint32_t *main_out, qdq_error *err) {
     const qdq_tensor_desc *dst = &qdqi_lower_val(lw, e->op->out[0])->desc;
@@ -58,7 +53,8 @@ qdq_status qdqi_recipe_eltwise(qdqi_lower *lw, const qdqi_part *part, qdq_error 
     QDQI_TRY(qdqi_chain_build(lw, part, &e->chain, err));
     for (uint32_t i = 0; i < e->chain.n_operands; i++) {
         QDQI_TRY(qdqi_operand_as_float(lw, &e->chain.operands[i], err));
-        if (!dnnl_float(qdqi_lower_val(lw, e->op->in[i])->desc.dtype)) return qdqi_refuse(err, "eltwise", "dtype");
+        if (!qdqi_is_dnnl_float(qdqi_lower_val(lw, e->op->in[i])->desc.dtype))
+            return qdqi_refuse(err, "eltwise", "dtype");
     }
     if (e->op->n_in > 2) return qdqi_refuse(err, "eltwise", "no_primitive");
     const bool unary = (e->op->schema->flags & QDQI_F_UNARY) != 0;

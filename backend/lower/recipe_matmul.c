@@ -20,10 +20,6 @@ typedef struct mm {
     qdqi_requant requant;
 } mm;
 
-static bool x8(qdq_dtype dtype) {
-    return dtype == QDQ_DTYPE_U8 || dtype == QDQ_DTYPE_S8;
-}
-
 /* Whether both operands can stay integers; the reason when not. */
 /* A batch of single rows times weights that all share: oneDNN 3.7.2 takes the zero point of the weights into account for the
  * first row only. What becomes a 2-D product is no such batch. */
@@ -38,7 +34,7 @@ static bool is_shared_by_single_rows(const mm *m, const qdq_tensor_desc *a, cons
 static const char *why_not_int8(qdqi_lower *lw, const mm *m) {
     const qdqi_operand *a = &m->chain.operands[0], *w = &m->chain.operands[1];
     if (a->dq_op == QDQI_NONE || w->dq_op == QDQI_NONE) return "operand_not_dequantized";
-    if (!x8(a->q.stored) || !x8(w->q.stored)) return "operand_dtype";
+    if (!qdqi_is_x8(a->q.stored) || !qdqi_is_x8(w->q.stored)) return "operand_dtype";
     if (!qdqi_dnnl_int8_exact()) return "isa_without_exact_int8";
     if (a->q.gran != QDQI_GRAN_TENSOR) return "src_not_per_tensor";
     if (w->q.gran == QDQI_GRAN_GROUP) return "weights_grouped";
@@ -72,9 +68,7 @@ static void vector_to_matrix(qdqi_dnnl_md *md, bool row) {
 }
 
 /* Leading dims as one: …xMxK [dense] x KxN is a plain 2-D product. */
-static bool can_collapse(const qdqi_lower *lw, const mm *m, const qdq_tensor_desc *a, const qdq_tensor_desc *w,
-                         const qdq_tensor_desc *dst) {
-    (void)lw;
+static bool can_collapse(const mm *m, const qdq_tensor_desc *a, const qdq_tensor_desc *w, const qdq_tensor_desc *dst) {
     return w->ndims == 2 && a->ndims > 2 && !m->ta && qdqi_is_dense(a) && qdqi_is_dense(dst);
 }
 
@@ -263,7 +257,7 @@ qdq_status qdqi_recipe_matmul(qdqi_lower *lw, const qdqi_part *part, qdq_error *
     if (m->tb && wd->ndims > 1) swap_last(&m->weights);
     if (m->flip) m->weights.dtype = QDQ_DTYPE_S8;
     qdq_tensor_desc flat = layout;
-    const bool collapsed = !vectors && can_collapse(lw, m, ad, wd, &layout);
+    const bool collapsed = !vectors && can_collapse(m, ad, wd, &layout);
     if (collapsed) {
         collapse_md(&m->src);
         qdqi_md_of(&layout, &m->dst);

@@ -9,11 +9,6 @@
 
 typedef qdq_status (*candidate)(qdqi_lower *lw, const qdqi_op *op, qdq_error *err);
 
-static bool dnnl_float(qdq_dtype dtype) {
-    return dtype == QDQ_DTYPE_F32 ||
-           ((dtype == QDQ_DTYPE_BF16 || dtype == QDQ_DTYPE_F16) && qdqi_dnnl_has_dtype(dtype));
-}
-
 static const qdq_tensor_desc *in_desc(qdqi_lower *lw, const qdqi_op *op, uint32_t i) {
     return &qdqi_lower_val(lw, op->in[i])->desc;
 }
@@ -54,7 +49,7 @@ static qdq_status one_link(qdqi_lower *lw, const qdqi_link *link, uint32_t src, 
     qdqi_args args = {0};
     qdqi_dnnl_prim *prim;
     follow_layout(lw, src, dst, &src_layout, &dst_layout);
-    if (!dnnl_float(src_layout.dtype) || src_layout.ndims > 5) return qdqi_refuse(err, "eltwise", "dtype");
+    if (!qdqi_is_dnnl_float(src_layout.dtype) || src_layout.ndims > 5) return qdqi_refuse(err, "eltwise", "dtype");
     qdqi_md_of(&src_layout, &src_md);
     qdqi_md_of(&dst_layout, &dst_md);
     QDQI_TRY(qdqi_dnnl_eltwise(link->alg, link->alpha, link->beta, &src_md, &dst_md, NULL, &prim, err));
@@ -108,7 +103,7 @@ static qdq_status one_move(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) {
 static qdq_status one_cast(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) {
     const qdq_tensor_desc *src = in_desc(lw, op, 0);
     const qdq_dtype to = qdqi_lower_val(lw, op->out[0])->desc.dtype;
-    if (!dnnl_float(src->dtype) || !dnnl_float(to)) return qdqi_refuse(err, "cast", "dtype");
+    if (!qdqi_is_dnnl_float(src->dtype) || !qdqi_is_dnnl_float(to)) return qdqi_refuse(err, "cast", "dtype");
     qdq_tensor_desc src_layout, dst_layout;
     qdqi_buf from, into;
     follow_layout(lw, op->in[0], op->out[0], &src_layout, &dst_layout);

@@ -8,6 +8,16 @@
 extern "C" {
 #endif
 
+/* u8 or s8: what int8 primitives multiply. */
+static inline bool qdqi_is_x8(qdq_dtype dtype) {
+    return dtype == QDQ_DTYPE_U8 || dtype == QDQ_DTYPE_S8;
+}
+/* A float type that the primitives run on this CPU. */
+static inline bool qdqi_is_dnnl_float(qdq_dtype dtype) {
+    return dtype == QDQ_DTYPE_F32 ||
+           ((dtype == QDQ_DTYPE_BF16 || dtype == QDQ_DTYPE_F16) && qdqi_dnnl_has_dtype(dtype));
+}
+
 /* The first candidate for `op`, then the reference. */
 qdq_status qdqi_lower_single(qdqi_lower *lw, const qdqi_op *op, qdq_error *err);
 /* Quantize/Dequantize-like ops on the native kernels (bit-exact to their spec). */
