@@ -180,7 +180,7 @@ static int64_t integer_value(const role *r, const bench_drive *drive, qdq_dtype 
     const int64_t lo = qdqi_dtype_min(dtype), hi = qdqi_dtype_max(dtype);
     if (r->index) return draw_in(bits, 0, r->index_bound - 1);
     if (r->zp) return draw_in(bits, lo < 0 ? -2 : 0, 2);
-    if (dtype == QDQ_DTYPE_S32) return draw_in(bits, -8, 8);
+    if (dtype == QDQ_DTYPE_S32 || dtype == QDQ_DTYPE_S64) return draw_in(bits, -8, 8);
     if (r->n_sum == 0) return r->positive ? draw_in(bits, clamp(r->zp_value + 1, lo, hi), hi) : draw_in(bits, lo, hi);
     const int64_t zp = clamp(r->zp_value, lo, hi);
     int64_t from = -drive->amplitude, to = drive->amplitude;

@@ -1,5 +1,7 @@
+#include "dnnl_calls.h"
 #include "graph_bench.h"
 
+#include "base/alloc.h"
 #include "base/dtype.h"
 
 #include <math.h>
@@ -101,6 +103,17 @@ void gb_case_free(gb_case *c) {
     qdqi_json_case_free(&c->json);
 }
 
+qdq_status gb_case_reference(const gb_case *c, const qdq_tensor *out, size_t n, qdq_error *err) {
+    qdq_tensor *in = qdqi_calloc(c->inputs.n + 1, sizeof *in);
+    if (in == NULL) return QDQI_NO_MEMORY(err);
+    size_t n_in = 0;
+    for (size_t i = 0; i < c->inputs.n; i++)
+        if (!c->inputs.v[i].is_constant) in[n_in++] = c->inputs.v[i].t;
+    const qdq_status st = qdq_graph_run_reference(c->graph, in, n_in, out, n, err);
+    qdqi_free(in);
+    return st;
+}
+
 /* ---- compare ---------------------------------------------------------------------------------------------------- */
 
 static double value(const qdq_tensor *t, const int64_t *index) {
@@ -111,7 +124,7 @@ static double value(const qdq_tensor *t, const int64_t *index) {
                                               : (double)qdqi_load_i64(t->data, t->desc.dtype, at);
 }
 
-static double difference(const qdq_tensor *a, const qdq_tensor *b) {
+double gb_difference(const qdq_tensor *a, const qdq_tensor *b) {
     int64_t index[QDQ_MAX_NDIMS] = {0}, n = 0;
     double most = 0.0;
     if (qdq_tensor_desc_n_elems(&a->desc, &n, NULL) != QDQ_OK) return INFINITY;
@@ -130,7 +143,7 @@ static double compare(const gb_case *c, const gb_side *ours, const gb_side *peer
         qdq_tensor_desc desc;
         if (qdq_graph_output_desc(c->graph, i, &desc, NULL, NULL) != QDQ_OK) continue;
         const bench_tensor *a = bench_find(&ours->made, desc.id), *b = bench_find(&peer->made, desc.id);
-        if (a != NULL && b != NULL) most = fmax(most, difference(&a->t, &b->t));
+        if (a != NULL && b != NULL) most = fmax(most, gb_difference(&a->t, &b->t));
     }
     return most;
 }
@@ -173,6 +186,7 @@ static qdq_status alternate(runner *runners, size_t n, const gb_options *options
 static qdq_status measure(const gb_options *options, int cache_mb, gb_case *c, gb_side *ours, gb_side *peer,
                           gb_outcome *out, qdq_error *err) {
     runner runners[2];
+    static dnnl_calls calls; /* used until the peer is closed */
     QDQI_TRY(gb_case_load(options, c, err));
     QDQI_TRY(gb_ours_open(c, options, ours, err));
     out->n_ours = ours->n_parts;
@@ -180,8 +194,9 @@ static qdq_status measure(const gb_options *options, int cache_mb, gb_case *c, g
     size_t n = 1;
     if (cache_mb != GB_OURS_ONLY) {
         qdq_error refused = {0};
-        if (gb_peer_open(c, (size_t)cache_mb, peer, &refused) == QDQ_OK &&
-            warm_up(&runners[1], peer, &refused) == QDQ_OK)
+        QDQI_TRY(dnnl_calls_open(NULL, &calls, err));
+        const gb_peer_options how = {.calls = &calls, .cache_mb = cache_mb};
+        if (gb_peer_open(c, &how, peer, &refused) == QDQ_OK && warm_up(&runners[1], peer, &refused) == QDQ_OK)
             n = 2;
         else
             snprintf(out->note, sizeof out->note, "peer: %.500s", refused.text);

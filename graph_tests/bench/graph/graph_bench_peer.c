@@ -1,9 +1,8 @@
-#include "graph_bench.h"
+#include "graph_bench_dnnl.h"
 
 #include "base/alloc.h"
 
 #include "dnnl.h"
-#include "oneapi/dnnl/dnnl_graph.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -17,217 +16,14 @@ typedef struct part {
 } part;
 
 typedef struct peer {
+    const dnnl_calls *calls;
+    bool skip; /* what it does not support is not run: the reference has made the result */
     dnnl_engine_t engine;
     dnnl_stream_t stream;
     dnnl_graph_graph_t graph;
     part *parts;
     size_t n_parts;
 } peer;
-
-static qdq_status check(dnnl_status_t status, const char *what, qdq_error *err) {
-    static const char *const names[] = {"success",          "out of memory", "invalid arguments", "unimplemented",
-                                        "last impl",        "runtime error", "not required",      "invalid graph",
-                                        "invalid graph op", "invalid shape", "invalid data type"};
-    if (status == dnnl_success) return QDQ_OK;
-    const size_t i = (size_t)status;
-    return qdqi_fail(err, QDQ_E_UNSUPPORTED, "%s: %s", i < sizeof names / sizeof names[0] ? names[i] : "?", what);
-}
-
-/* ---- graph ------------------------------------------------------------------------------------------------------ */
-
-/* NAME in graph files, member of dnnl_graph_op_kind_t. */
-#define PEER_KINDS(X)                                                                                                  \
-    X(Abs, abs)                                                                                                        \
-    X(Add, add)                                                                                                        \
-    X(AvgPool, avg_pool)                                                                                               \
-    X(BatchNormInference, batch_norm_inference)                                                                        \
-    X(BiasAdd, bias_add)                                                                                               \
-    X(Clamp, clamp)                                                                                                    \
-    X(Concat, concat)                                                                                                  \
-    X(ConvTranspose, conv_transpose)                                                                                   \
-    X(Convolution, convolution)                                                                                        \
-    X(Dequantize, dequantize)                                                                                          \
-    X(Divide, divide)                                                                                                  \
-    X(DynamicDequantize, dynamic_dequantize)                                                                           \
-    X(DynamicQuantize, dynamic_quantize)                                                                               \
-    X(Elu, elu)                                                                                                        \
-    X(End, end)                                                                                                        \
-    X(Exp, exp)                                                                                                        \
-    X(GELU, gelu)                                                                                                      \
-    X(GenIndex, gen_index)                                                                                             \
-    X(GreaterEqual, greater_equal)                                                                                     \
-    X(GroupNorm, group_norm)                                                                                           \
-    X(HardSigmoid, hard_sigmoid)                                                                                       \
-    X(HardSwish, hard_swish)                                                                                           \
-    X(Interpolate, interpolate)                                                                                        \
-    X(LayerNorm, layer_norm)                                                                                           \
-    X(LeakyReLU, leaky_relu)                                                                                           \
-    X(Log, log)                                                                                                        \
-    X(LogSoftmax, log_softmax)                                                                                         \
-    X(MatMul, matmul)                                                                                                  \
-    X(MaxPool, max_pool)                                                                                               \
-    X(Maximum, maximum)                                                                                                \
-    X(Minimum, minimum)                                                                                                \
-    X(Mish, mish)                                                                                                      \
-    X(Multiply, multiply)                                                                                              \
-    X(PReLU, prelu)                                                                                                    \
-    X(Pow, pow)                                                                                                        \
-    X(Quantize, quantize)                                                                                              \
-    X(ReLU, relu)                                                                                                      \
-    X(Reciprocal, reciprocal)                                                                                          \
-    X(ReduceL1, reduce_l1)                                                                                             \
-    X(ReduceL2, reduce_l2)                                                                                             \
-    X(ReduceMax, reduce_max)                                                                                           \
-    X(ReduceMean, reduce_mean)                                                                                         \
-    X(ReduceMin, reduce_min)                                                                                           \
-    X(ReduceProd, reduce_prod)                                                                                         \
-    X(ReduceSum, reduce_sum)                                                                                           \
-    X(Reorder, reorder)                                                                                                \
-    X(Round, round)                                                                                                    \
-    X(Select, select)                                                                                                  \
-    X(Sigmoid, sigmoid)                                                                                                \
-    X(SoftMax, softmax)                                                                                                \
-    X(SoftPlus, softplus)                                                                                              \
-    X(Sqrt, sqrt)                                                                                                      \
-    X(Square, square)                                                                                                  \
-    X(SquaredDifference, squared_difference)                                                                           \
-    X(StaticReshape, static_reshape)                                                                                   \
-    X(StaticTranspose, static_transpose)                                                                               \
-    X(Subtract, subtract)                                                                                              \
-    X(Tanh, tanh)                                                                                                      \
-    X(TypeCast, type_cast)
-
-/* Attributes have the same name on both sides. */
-#define PEER_ATTRS(X)                                                                                                  \
-    X(alpha)                                                                                                           \
-    X(beta)                                                                                                            \
-    X(epsilon)                                                                                                         \
-    X(max)                                                                                                             \
-    X(min)                                                                                                             \
-    X(momentum)                                                                                                        \
-    X(scales)                                                                                                          \
-    X(axis)                                                                                                            \
-    X(begin_norm_axis)                                                                                                 \
-    X(groups)                                                                                                          \
-    X(axes)                                                                                                            \
-    X(dilations)                                                                                                       \
-    X(dst_shape)                                                                                                       \
-    X(kernel)                                                                                                          \
-    X(order)                                                                                                           \
-    X(output_padding)                                                                                                  \
-    X(pads_begin)                                                                                                      \
-    X(pads_end)                                                                                                        \
-    X(shape)                                                                                                           \
-    X(sizes)                                                                                                           \
-    X(src_shape)                                                                                                       \
-    X(strides)                                                                                                         \
-    X(weights_shape)                                                                                                   \
-    X(zps)                                                                                                             \
-    X(group_shape)                                                                                                     \
-    X(exclude_pad)                                                                                                     \
-    X(keep_dims)                                                                                                       \
-    X(keep_stats)                                                                                                      \
-    X(per_channel_broadcast)                                                                                           \
-    X(special_zero)                                                                                                    \
-    X(transpose_a)                                                                                                     \
-    X(transpose_b)                                                                                                     \
-    X(use_affine)                                                                                                      \
-    X(use_dst)                                                                                                         \
-    X(auto_broadcast)                                                                                                  \
-    X(auto_pad)                                                                                                        \
-    X(coordinate_transformation_mode)                                                                                  \
-    X(data_format)                                                                                                     \
-    X(mode)                                                                                                            \
-    X(qtype)                                                                                                           \
-    X(rounding_type)                                                                                                   \
-    X(weights_format)
-
-static bool find_kind(const char *name, dnnl_graph_op_kind_t *kind_out) {
-    static const struct {
-        const char *name;
-        dnnl_graph_op_kind_t kind;
-    } kinds[] = {
-#define PEER_KIND_ROW(text, id) {#text, dnnl_graph_op_##id},
-        PEER_KINDS(PEER_KIND_ROW)
-#undef PEER_KIND_ROW
-    };
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        if (strcmp(kinds[i].name, name) != 0) continue;
-        *kind_out = kinds[i].kind;
-        return true;
-    }
-    return false;
-}
-
-static dnnl_graph_op_attr_t find_attr(const char *name) {
-    static const struct {
-        const char *name;
-        dnnl_graph_op_attr_t attr;
-    } attrs[] = {
-#define PEER_ATTR_ROW(id) {#id, dnnl_graph_op_attr_##id},
-        PEER_ATTRS(PEER_ATTR_ROW)
-#undef PEER_ATTR_ROW
-    };
-    for (size_t i = 0; i < sizeof attrs / sizeof attrs[0]; i++)
-        if (strcmp(attrs[i].name, name) == 0) return attrs[i].attr;
-    return dnnl_graph_op_attr_undef;
-}
-
-static dnnl_status_t set_attr(dnnl_graph_op_t op, const qdqi_json_attr *a) {
-    const dnnl_graph_op_attr_t id = find_attr(a->name);
-    const uint8_t boolean = a->type == 'b' && a->v.boolean;
-    if (id == dnnl_graph_op_attr_undef) return dnnl_invalid_graph_op;
-    switch (a->type) {
-    case 'f': return dnnl_graph_op_set_attr_f32(op, id, &a->v.f32, 1);
-    case 'F': return dnnl_graph_op_set_attr_f32(op, id, a->v.f32s, a->n);
-    case 'i': return dnnl_graph_op_set_attr_s64(op, id, &a->v.s64, 1);
-    case 'I': return dnnl_graph_op_set_attr_s64(op, id, a->v.s64s, a->n);
-    case 'b': return dnnl_graph_op_set_attr_bool(op, id, &boolean, 1);
-    case 's': return dnnl_graph_op_set_attr_str(op, id, a->v.str, strlen(a->v.str));
-    default: return dnnl_invalid_graph_op;
-    }
-}
-
-/* The numbers of types, properties and layouts are the same; types from 64 on are ours alone. */
-static qdq_status logical(const qdq_tensor_desc *d, dnnl_graph_logical_tensor_t *out, qdq_error *err) {
-    if ((int)d->dtype >= 64) return qdqi_fail(err, QDQ_E_UNSUPPORTED, "unimplemented: %s", qdq_dtype_name(d->dtype));
-    const dnnl_data_type_t dtype = (dnnl_data_type_t)d->dtype;
-    const dnnl_graph_tensor_property_t property = (dnnl_graph_tensor_property_t)d->property;
-    if (d->layout == QDQ_LAYOUT_STRIDED && d->ndims > 0)
-        return check(
-            dnnl_graph_logical_tensor_init_with_strides(out, d->id, dtype, d->ndims, d->dims, d->strides, property),
-            "logical tensor", err);
-    return check(dnnl_graph_logical_tensor_init_with_dims(out, d->id, dtype, d->ndims, d->dims,
-                                                          dnnl_graph_layout_type_strided, property),
-                 "logical tensor", err);
-}
-
-static qdq_status fill_op(dnnl_graph_op_t op, const qdqi_json_op *from, qdq_error *err) {
-    dnnl_graph_logical_tensor_t lt;
-    for (size_t i = 0; i < from->n_attrs; i++)
-        QDQI_TRY(check(set_attr(op, &from->attrs[i]), from->attrs[i].name, err));
-    for (size_t i = 0; i < from->n_in; i++) {
-        QDQI_TRY(logical(&from->in[i], &lt, err));
-        QDQI_TRY(check(dnnl_graph_op_add_input(op, &lt), "input", err));
-    }
-    for (size_t i = 0; i < from->n_out; i++) {
-        QDQI_TRY(logical(&from->out[i], &lt, err));
-        QDQI_TRY(check(dnnl_graph_op_add_output(op, &lt), "output", err));
-    }
-    return QDQ_OK;
-}
-
-static qdq_status add_op(dnnl_graph_graph_t graph, const qdqi_json_op *from, qdq_error *err) {
-    dnnl_graph_op_kind_t kind;
-    dnnl_graph_op_t op;
-    if (!find_kind(from->kind, &kind))
-        return qdqi_fail(err, QDQ_E_UNSUPPORTED, "unimplemented: it has no op %s", from->kind);
-    QDQI_TRY(check(dnnl_graph_op_create(&op, from->id, kind, from->name != NULL ? from->name : ""), from->kind, err));
-    qdq_status st = fill_op(op, from, err);
-    if (st == QDQ_OK) st = check(dnnl_graph_add_op(graph, op), from->kind, err);
-    dnnl_graph_op_destroy(op);
-    return st;
-}
 
 /* ---- partitions ------------------------------------------------------------------------------------------------- */
 
@@ -238,11 +34,13 @@ static const qdqi_json_op *op_by_id(const qdqi_json_case *json, size_t id) {
 }
 
 /* The kinds of a partition's ops, for notes. */
-static const char *kinds_of(const gb_case *c, const part *p, char *text, size_t bytes) {
+static const char *kinds_of(const gb_side *side, const part *p, char *text, size_t bytes) {
+    const gb_case *c = side->c;
+    const dnnl_calls *d = ((const peer *)side->state)->calls;
     size_t n = 0, used = 0, ids[64];
     text[0] = '\0';
-    if (dnnl_graph_partition_get_op_num(p->p, &n) != dnnl_success || n > 64) return text;
-    if (dnnl_graph_partition_get_ops(p->p, n, ids) != dnnl_success) return text;
+    if (d->partition_get_op_num(p->p, &n) != dnnl_success || n > 64) return text;
+    if (d->partition_get_ops(p->p, n, ids) != dnnl_success) return text;
     for (size_t i = 0; i < n && used < bytes; i++) {
         const qdqi_json_op *op = op_by_id(c->json, ids[i]);
         used += (size_t)snprintf(text + used, bytes - used, "%s%s", i == 0 ? "" : ";", op != NULL ? op->kind : "?");
@@ -258,21 +56,22 @@ static bool is_graph_output(const qdq_graph *graph, uint64_t id) {
     return false;
 }
 
-static qdq_status get_ports(part *p, qdq_error *err) {
-    QDQI_TRY(check(dnnl_graph_partition_get_input_ports_num(p->p, &p->n_in), "ports", err));
-    QDQI_TRY(check(dnnl_graph_partition_get_output_ports_num(p->p, &p->n_out), "ports", err));
+static qdq_status get_ports(const dnnl_calls *d, part *p, qdq_error *err) {
+    QDQI_TRY(gb_check(d->partition_get_input_ports_num(p->p, &p->n_in), "ports", err));
+    QDQI_TRY(gb_check(d->partition_get_output_ports_num(p->p, &p->n_out), "ports", err));
     p->in_lt = qdqi_calloc(p->n_in + 1, sizeof *p->in_lt);
     p->out_lt = qdqi_calloc(p->n_out + 1, sizeof *p->out_lt);
     p->in = qdqi_calloc(p->n_in + 1, sizeof *p->in);
     p->out = qdqi_calloc(p->n_out + 1, sizeof *p->out);
     if (p->in_lt == NULL || p->out_lt == NULL || p->in == NULL || p->out == NULL) return QDQI_NO_MEMORY(err);
-    if (p->n_in > 0) QDQI_TRY(check(dnnl_graph_partition_get_input_ports(p->p, p->n_in, p->in_lt), "ports", err));
-    if (p->n_out > 0) QDQI_TRY(check(dnnl_graph_partition_get_output_ports(p->p, p->n_out, p->out_lt), "ports", err));
+    if (p->n_in > 0) QDQI_TRY(gb_check(d->partition_get_input_ports(p->p, p->n_in, p->in_lt), "ports", err));
+    if (p->n_out > 0) QDQI_TRY(gb_check(d->partition_get_output_ports(p->p, p->n_out, p->out_lt), "ports", err));
     return QDQ_OK;
 }
 
 static qdq_status compile(const gb_side *side, part *p, qdq_error *err) {
     const peer *o = side->state;
+    const dnnl_calls *d = o->calls;
     char kinds[256];
     const dnnl_graph_logical_tensor_t **lts = qdqi_calloc(p->n_in + p->n_out + 1, sizeof *lts);
     if (lts == NULL) return QDQI_NO_MEMORY(err);
@@ -282,18 +81,18 @@ static qdq_status compile(const gb_side *side, part *p, qdq_error *err) {
         if (!is_graph_output(side->c->graph, p->out_lt[i].id)) p->out_lt[i].layout_type = dnnl_graph_layout_type_any;
         lts[p->n_in + i] = &p->out_lt[i];
     }
-    dnnl_status_t status = dnnl_graph_compiled_partition_create(&p->compiled, p->p);
+    dnnl_status_t status = d->compiled_partition_create(&p->compiled, p->p);
     if (status == dnnl_success)
-        status = dnnl_graph_partition_compile(p->p, p->compiled, p->n_in, lts, p->n_out, lts + p->n_in, o->engine);
+        status = d->partition_compile(p->p, p->compiled, p->n_in, lts, p->n_out, lts + p->n_in, o->engine);
     for (size_t i = 0; i < p->n_out && status == dnnl_success; i++)
-        status = dnnl_graph_compiled_partition_query_logical_tensor(p->compiled, p->out_lt[i].id, &p->out_lt[i]);
+        status = d->compiled_partition_query_logical_tensor(p->compiled, p->out_lt[i].id, &p->out_lt[i]);
     qdqi_free(lts);
-    return check(status, kinds_of(side->c, p, kinds, sizeof kinds), err);
+    return gb_check(status, kinds_of(side, p, kinds, sizeof kinds), err);
 }
 
 static qdq_status tensor_of(const peer *o, const bench_tensor *t, const dnnl_graph_logical_tensor_t *lt,
                             dnnl_graph_tensor_t *out, qdq_error *err) {
-    return check(dnnl_graph_tensor_create(out, lt, o->engine, t->t.data), "tensor", err);
+    return gb_check(o->calls->tensor_create(out, lt, o->engine, t->t.data), "tensor", err);
 }
 
 /* The descriptor of a tensor that the peer laid out. */
@@ -315,27 +114,52 @@ static const dnnl_graph_logical_tensor_t *made_as(const peer *o, size_t id) {
     return NULL;
 }
 
-static qdq_status open_part(gb_side *side, part *p, qdq_error *err) {
+/* What an unsupported partition would have made. */
+static qdq_status make_by_reference(gb_side *side, const part *p, qdq_error *err) {
+    for (size_t i = 0; i < p->n_out; i++) {
+        qdq_tensor_desc desc;
+        bench_tensor *t;
+        if (bench_find(&side->made, p->out_lt[i].id) != NULL) continue;
+        QDQI_TRY(qdq_graph_tensor_desc(side->c->graph, p->out_lt[i].id, &desc, err));
+        QDQI_TRY(bench_add(&side->made, &desc, &t, err));
+        QDQI_TRY(gb_case_reference(side->c, &t->t, 1, err));
+    }
+    return QDQ_OK;
+}
+
+static qdq_status open_inputs(gb_side *side, part *p, qdq_error *err) {
     const peer *o = side->state;
-    char kinds[256];
-    uint8_t supported = 0;
-    QDQI_TRY(check(dnnl_graph_partition_is_supported(p->p, &supported), "partition", err));
-    if (!supported)
-        return qdqi_fail(err, QDQ_E_UNSUPPORTED, "unimplemented: %s", kinds_of(side->c, p, kinds, sizeof kinds));
-    QDQI_TRY(get_ports(p, err));
     for (size_t i = 0; i < p->n_in; i++) {
         const size_t id = p->in_lt[i].id;
         const bench_tensor *t = bench_find(&side->c->inputs, id);
         if (t == NULL) {
-            t = bench_find(&side->made, id);
             const dnnl_graph_logical_tensor_t *lt = made_as(o, id);
-            if (t == NULL || lt == NULL)
-                return qdqi_fail(err, QDQ_E_UNSUPPORTED, "tensor %zu is read before it is made", id);
-            p->in_lt[i] = *lt;
+            t = bench_find(&side->made, id);
+            if (t == NULL) return qdqi_fail(err, QDQ_E_UNSUPPORTED, "tensor %zu is read before it is made", id);
+            if (lt != NULL) p->in_lt[i] = *lt;
         }
         QDQI_TRY(tensor_of(o, t, &p->in_lt[i], &p->in[i], err));
     }
+    return QDQ_OK;
+}
+
+static qdq_status open_part(gb_side *side, part *p, qdq_error *err) {
+    const peer *o = side->state;
+    const dnnl_calls *d = o->calls;
+    char kinds[256];
+    uint8_t supported = 0;
+    QDQI_TRY(gb_check(d->partition_is_supported(p->p, &supported), "partition", err));
+    if (!supported && !o->skip)
+        return qdqi_fail(err, QDQ_E_UNSUPPORTED, "unimplemented: %s", kinds_of(side, p, kinds, sizeof kinds));
+    QDQI_TRY(get_ports(d, p, err));
+    if (!supported) {
+        side->n_skipped++;
+        return make_by_reference(side, p, err);
+    }
+    QDQI_TRY(open_inputs(side, p, err));
+    const double start = bench_now_s();
     QDQI_TRY(compile(side, p, err));
+    side->compile_s += bench_now_s() - start;
     for (size_t i = 0; i < p->n_out; i++) {
         qdq_tensor_desc desc;
         bench_tensor *t;
@@ -350,53 +174,59 @@ static qdq_status run(gb_side *side, qdq_error *err) {
     const peer *o = side->state;
     for (size_t i = 0; i < o->n_parts; i++) {
         const part *p = &o->parts[i];
-        QDQI_TRY(check(dnnl_graph_compiled_partition_execute(p->compiled, o->stream, p->n_in,
-                                                             (const_dnnl_graph_tensor_t *)p->in, p->n_out,
-                                                             (const_dnnl_graph_tensor_t *)p->out),
-                       "execute", err));
+        if (p->compiled == NULL) continue;
+        QDQI_TRY(gb_check(o->calls->compiled_partition_execute(p->compiled, o->stream, p->n_in,
+                                                               (const_dnnl_graph_tensor_t *)p->in, p->n_out,
+                                                               (const_dnnl_graph_tensor_t *)p->out),
+                          "execute", err));
     }
-    return check(dnnl_stream_wait(o->stream), "wait", err);
+    return gb_check(dnnl_stream_wait(o->stream), "wait", err);
 }
 
-static qdq_status make_graph(const gb_case *c, peer *o, qdq_error *err) {
-    QDQI_TRY(check(dnnl_engine_create(&o->engine, dnnl_cpu, 0), "engine", err));
-    QDQI_TRY(check(dnnl_stream_create(&o->stream, o->engine, dnnl_stream_default_flags), "stream", err));
-    QDQI_TRY(check(dnnl_graph_graph_create(&o->graph, dnnl_cpu), "graph", err));
-    for (size_t i = 0; i < c->json->n_ops; i++)
-        QDQI_TRY(add_op(o->graph, &c->json->ops[i], err));
-    QDQI_TRY(check(dnnl_graph_graph_finalize(o->graph), "finalize", err));
-    return check(dnnl_graph_graph_filter(o->graph, dnnl_graph_partition_policy_fusion), "filter", err);
-}
-
-qdq_status gb_peer_open(const gb_case *c, size_t cache_mb, gb_side *side, qdq_error *err) {
-    peer *o = qdqi_calloc(1, sizeof *o);
-    if (o == NULL) return QDQI_NO_MEMORY(err);
-    *side = (gb_side){.c = c, .state = o, .run = run};
-    QDQI_TRY(check(dnnl_graph_set_constant_tensor_cache_capacity(dnnl_cpu, cache_mb), "constant cache", err));
-    QDQI_TRY(make_graph(c, o, err));
+static qdq_status partition(gb_side *side, qdq_error *err) {
+    peer *o = side->state;
+    const dnnl_calls *d = o->calls;
     size_t n = 0;
-    QDQI_TRY(check(dnnl_graph_graph_get_partition_num(o->graph, &n), "partitions", err));
+    QDQI_TRY(gb_dnnl_graph(d, side->c->json, o->skip, &o->graph, err));
+    QDQI_TRY(gb_check(d->graph_get_partition_num(o->graph, &n), "partitions", err));
     dnnl_graph_partition_t *list = qdqi_calloc(n + 1, sizeof(dnnl_graph_partition_t));
     o->parts = qdqi_calloc(n + 1, sizeof *o->parts);
     qdq_status st = list != NULL && o->parts != NULL ? QDQ_OK : QDQI_NO_MEMORY(err);
-    if (st == QDQ_OK) st = check(dnnl_graph_graph_get_partitions(o->graph, n, list), "partitions", err);
+    if (st == QDQ_OK) st = gb_check(d->graph_get_partitions(o->graph, n, list), "partitions", err);
     for (size_t i = 0; st == QDQ_OK && i < n; i++)
         o->parts[i].p = list[i];
     qdqi_free(list);
-    QDQI_TRY(st);
-    o->n_parts = side->n_parts = n;
-    for (size_t i = 0; i < n; i++)
+    o->n_parts = side->n_parts = st == QDQ_OK ? n : 0;
+    return st;
+}
+
+qdq_status gb_peer_open(const gb_case *c, const gb_peer_options *options, gb_side *side, qdq_error *err) {
+    peer *o = qdqi_calloc(1, sizeof *o);
+    if (o == NULL) return QDQI_NO_MEMORY(err);
+    *side = (gb_side){.c = c, .state = o, .run = run};
+    o->calls = options->calls;
+    o->skip = options->skip_unsupported;
+    if (options->cache_mb >= 0)
+        QDQI_TRY(gb_check(o->calls->set_constant_tensor_cache_capacity(dnnl_cpu, (size_t)options->cache_mb),
+                          "constant cache", err));
+    QDQI_TRY(gb_check(dnnl_engine_create(&o->engine, dnnl_cpu, 0), "engine", err));
+    QDQI_TRY(gb_check(dnnl_stream_create(&o->stream, o->engine, dnnl_stream_default_flags), "stream", err));
+    const double start = bench_now_s();
+    QDQI_TRY(partition(side, err));
+    side->partition_s = bench_now_s() - start;
+    if (options->partition_only) return QDQ_OK;
+    for (size_t i = 0; i < o->n_parts; i++)
         QDQI_TRY(open_part(side, &o->parts[i], err));
     return QDQ_OK;
 }
 
-static void close_part(part *p) {
+static void close_part(const dnnl_calls *d, part *p) {
     for (size_t i = 0; p->in != NULL && i < p->n_in; i++)
-        if (p->in[i] != NULL) dnnl_graph_tensor_destroy(p->in[i]);
+        if (p->in[i] != NULL) d->tensor_destroy(p->in[i]);
     for (size_t i = 0; p->out != NULL && i < p->n_out; i++)
-        if (p->out[i] != NULL) dnnl_graph_tensor_destroy(p->out[i]);
-    if (p->compiled != NULL) dnnl_graph_compiled_partition_destroy(p->compiled);
-    if (p->p != NULL) dnnl_graph_partition_destroy(p->p);
+        if (p->out[i] != NULL) d->tensor_destroy(p->out[i]);
+    if (p->compiled != NULL) d->compiled_partition_destroy(p->compiled);
+    if (p->p != NULL) d->partition_destroy(p->p);
     qdqi_free(p->in);
     qdqi_free(p->out);
     qdqi_free(p->in_lt);
@@ -407,8 +237,8 @@ void gb_peer_close(gb_side *side) {
     peer *o = side->state;
     if (o == NULL) return;
     for (size_t i = 0; i < o->n_parts; i++)
-        close_part(&o->parts[i]);
-    if (o->graph != NULL) dnnl_graph_graph_destroy(o->graph);
+        close_part(o->calls, &o->parts[i]);
+    if (o->graph != NULL) o->calls->graph_destroy(o->graph);
     if (o->stream != NULL) dnnl_stream_destroy(o->stream);
     if (o->engine != NULL) dnnl_engine_destroy(o->engine);
     qdqi_free(o->parts);
