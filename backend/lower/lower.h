@@ -7,6 +7,7 @@
 #define QDQI_LOWER_H
 
 #include "ir/desc.h"
+#include "lower/choice.h"
 #include "lower/notes.h"
 #include "lower/recipe.h"
 #include "onednn/onednn.h"

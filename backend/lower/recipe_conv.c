@@ -25,10 +25,6 @@ static const char *why_not_int8(qdqi_lower *lw, const conv *c) {
     const qdqi_operand *a = &c->chain.operands[0], *w = &c->chain.operands[1];
     if (a->dq_op == QDQI_NONE || w->dq_op == QDQI_NONE) return "operand_not_dequantized";
     if (!qdqi_is_x8(a->q.stored) || !qdqi_is_x8(w->q.stored)) return "operand_dtype";
-    if (!qdqi_dnnl_int8_exact()) return "isa_without_exact_int8";
-    for (int32_t i = 0; i < c->sp.n && c->op->kind == QDQI_OP_CONVTRANSPOSE;
-         i++) /* oneDNN 3.7.2 is wrong between windows */
-        if ((c->sp.kernel[i] - 1) * c->sp.dilations[i] + 1 < c->sp.strides[i]) return "windows_with_gaps";
     if (a->q.gran != QDQI_GRAN_TENSOR) return "src_not_per_tensor";
     if (w->q.gran == QDQI_GRAN_GROUP) return "weights_grouped";
     if (w->q.gran == QDQI_GRAN_AXIS && w->q.axis != c->sp.w_oc_dim) return "weights_axis_not_output_channel";
@@ -38,19 +34,6 @@ static const char *why_not_int8(qdqi_lower *lw, const conv *c) {
     if (w->q.zps == NULL) return "weights_zero_point";
     for (int64_t i = 0; i < w->q.n; i++)
         if (w->q.zps[i] != 128) return "weights_zero_point";
-    return NULL;
-}
-
-/* Shapes on which oneDNN's convolution (3.7.2: brg_conv_fwd, gemm) writes wrong results or reads outside of its buffers: windows
- * that lie in padding alone, and one input channel with one output column and a stride. */
-static const char *why_not_convolution(const conv *c, const qdq_tensor_desc *weights, const qdq_tensor_desc *dst) {
-    for (int32_t i = 0; i < c->sp.n; i++) {
-        const int64_t window = (c->sp.kernel[i] - 1) * c->sp.dilations[i] + 1;
-        if (c->sp.pads_begin[i] >= window || c->sp.pads_end[i] >= window) return "window_in_padding_alone";
-    }
-    const int32_t last = c->sp.n - 1;
-    if (weights->dims[c->sp.w_ic_dim] == 1 && c->sp.strides[last] > 1 && dst->dims[c->perm[2 + last]] == 1)
-        return "one_channel_and_one_strided_column";
     return NULL;
 }
 
@@ -181,7 +164,8 @@ static qdq_status add_weights(qdqi_lower *lw, conv *c, const qdqi_dnnl_prim *pri
     return QDQ_OK;
 }
 
-qdq_status qdqi_recipe_conv(qdqi_lower *lw, const qdqi_part *part, qdq_error *err) {
+/* `integers` false: the operands are dequantized. *tried_out: whether they were multiplied as integers. */
+static qdq_status lower_conv(qdqi_lower *lw, const qdqi_part *part, bool integers, bool *tried_out, qdq_error *err) {
     conv *c = qdqi_arena_alloc(&lw->arena, 1, sizeof *c);
     if (c == NULL) return QDQI_NO_MEMORY(err);
     QDQI_TRY(qdqi_chain_build(lw, part, &c->chain, err));
@@ -195,13 +179,9 @@ qdq_status qdqi_recipe_conv(qdqi_lower *lw, const qdqi_part *part, qdq_error *er
     c->perm[1] = c->sp.nxc ? nd - 1 : 1;
     for (int32_t i = 0; i < c->sp.n; i++)
         c->perm[2 + i] = c->sp.nxc ? 1 + i : 2 + i;
-    if (!transposed) {
-        const char *wrong =
-            why_not_convolution(c, &qdqi_lower_val(lw, w->value)->desc, &qdqi_lower_val(lw, c->op->out[0])->desc);
-        if (wrong != NULL) return qdqi_refuse(err, "conv", wrong);
-    }
     const char *why = why_not_int8(lw, c);
-    c->int8 = why == NULL;
+    if (why == NULL && !integers) why = "no_primitive";
+    *tried_out = c->int8 = why == NULL;
     if (!c->int8 && qdqi_is_integer_root(c->op)) return qdqi_refuse(err, "conv", why);
     if (!c->int8) {
         if (a->dq_op != QDQI_NONE || w->dq_op != QDQI_NONE) (void)qdqi_refuse(NULL, "conv int8", why);
@@ -252,7 +232,7 @@ qdq_status qdqi_recipe_conv(qdqi_lower *lw, const qdqi_part *part, qdq_error *er
     const qdqi_dnnl_md plain_weights = c->weights;
     c->weights.any = true;
     qdqi_dnnl_prim *prim;
-    QDQI_TRY(qdqi_dnnl_convolution(&params, &c->src_md, &c->weights, &c->bias, &c->dst, &c->attr, &prim, err));
+    QDQI_TRY(qdqi_make_convolution(&params, &c->src_md, &c->weights, &c->bias, &c->dst, &c->attr, &prim, err));
     qdqi_buf buf;
     qdq_status st =
         c->int8 && qdqi_dnnl_prim_is_ref(prim) ? qdqi_refuse(err, "conv", "onednn_has_only_a_reference") : QDQ_OK;
@@ -270,4 +250,13 @@ qdq_status qdqi_recipe_conv(qdqi_lower *lw, const qdqi_part *part, qdq_error *er
     QDQI_TRY(qdqi_lower_prim(lw, prim, &c->args, err));
     QDQI_TRY(qdqi_lower_written(lw, out, err));
     return qdqi_lower_links(lw, &c->chain, n_done, err); /* what did not fit */
+}
+
+qdq_status qdqi_recipe_conv(qdqi_lower *lw, const qdqi_part *part, qdq_error *err) {
+    const qdqi_lower_point here = qdqi_lower_here(lw);
+    bool integers;
+    const qdq_status st = lower_conv(lw, part, true, &integers, err);
+    if (!qdqi_is_refusal(st) || !integers) return st;
+    qdqi_lower_undo(lw, here);
+    return lower_conv(lw, part, false, &integers, err);
 }

@@ -106,8 +106,8 @@ qdq_status qdqi_recipe_eltwise(qdqi_lower *lw, const qdqi_part *part, qdq_error 
     const uint32_t out = qdqi_chain_value_after(lw, &e->chain, n_done);
     e->dst_md.dtype = qdqi_lower_val(lw, out)->desc.dtype;
     qdqi_dnnl_prim *prim;
-    QDQI_TRY(unary ? qdqi_dnnl_eltwise(alg, alpha, beta, &e->a_md, &e->dst_md, &e->attr, &prim, err)
-                   : qdqi_dnnl_binary(alg, &e->a_md, &e->b_md, &e->dst_md, &e->attr, &prim, err));
+    QDQI_TRY(unary ? qdqi_make_eltwise(alg, alpha, beta, &e->a_md, &e->dst_md, &e->attr, &prim, err)
+                   : qdqi_make_binary(alg, &e->a_md, &e->b_md, &e->dst_md, &e->attr, &prim, err));
     if (qdqi_dnnl_prim_is_ref(prim) && part->n_ops > 1) { /* one by one is faster */
         qdqi_dnnl_prim_destroy(prim);
         return qdqi_refuse(err, "eltwise", "onednn_has_only_a_reference");

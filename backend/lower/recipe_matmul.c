@@ -21,30 +21,16 @@ typedef struct mm {
 } mm;
 
 /* Whether both operands can stay integers; the reason when not. */
-/* A batch of single rows times weights that all share: oneDNN 3.7.2 takes the zero point of the weights into account for the
- * first row only. What becomes a 2-D product is no such batch. */
-static bool is_shared_by_single_rows(const mm *m, const qdq_tensor_desc *a, const qdq_tensor_desc *w) {
-    if (a->ndims < 3 || a->dims[a->ndims - (m->ta ? 1 : 2)] != 1) return false;
-    if (!m->ta && w->ndims <= 2 && qdqi_is_dense(a)) return false;
-    for (int32_t i = 3; i <= a->ndims; i++)
-        if (a->dims[a->ndims - i] > 1 && (i > w->ndims || w->dims[w->ndims - i] == 1)) return true;
-    return false;
-}
-
 static const char *why_not_int8(qdqi_lower *lw, const mm *m) {
     const qdqi_operand *a = &m->chain.operands[0], *w = &m->chain.operands[1];
     if (a->dq_op == QDQI_NONE || w->dq_op == QDQI_NONE) return "operand_not_dequantized";
     if (!qdqi_is_x8(a->q.stored) || !qdqi_is_x8(w->q.stored)) return "operand_dtype";
-    if (!qdqi_dnnl_int8_exact()) return "isa_without_exact_int8";
     if (a->q.gran != QDQI_GRAN_TENSOR) return "src_not_per_tensor";
     if (w->q.gran == QDQI_GRAN_GROUP) return "weights_grouped";
     const int32_t rank = qdqi_lower_val(lw, w->value)->desc.ndims;
     const int32_t n_dim = m->tb ? rank - 2 : rank - 1;
     if (w->q.gran == QDQI_GRAN_AXIS && (rank < 2 || w->q.axis != n_dim)) return "weights_axis_not_n";
     if (w->q.stored == QDQ_DTYPE_U8 && w->q.zp_value != QDQI_NONE) return "runtime_zp_of_u8_weights";
-    if ((w->q.stored == QDQ_DTYPE_U8 || w->q.has_zp) &&
-        is_shared_by_single_rows(m, &qdqi_lower_val(lw, a->q_value)->desc, &qdqi_lower_val(lw, w->q_value)->desc))
-        return "zero_point_of_weights_shared_by_single_rows";
     return NULL;
 }
 
@@ -202,7 +188,8 @@ static qdq_status add_weights(qdqi_lower *lw, mm *m, const qdqi_dnnl_prim *prim,
     return QDQ_OK;
 }
 
-qdq_status qdqi_recipe_matmul(qdqi_lower *lw, const qdqi_part *part, qdq_error *err) {
+/* `integers` false: the operands are dequantized. *tried_out: whether they were multiplied as integers. */
+static qdq_status lower_matmul(qdqi_lower *lw, const qdqi_part *part, bool integers, bool *tried_out, qdq_error *err) {
     mm *m = qdqi_arena_alloc(&lw->arena, 1, sizeof *m);
     if (m == NULL) return QDQI_NO_MEMORY(err);
     QDQI_TRY(qdqi_chain_build(lw, part, &m->chain, err));
@@ -216,7 +203,8 @@ qdq_status qdqi_recipe_matmul(qdqi_lower *lw, const qdqi_part *part, qdq_error *
     m->alpha = gemm ? qdqi_op_f32(m->op, QDQI_A_ALPHA) : 1.0f;
     m->beta = gemm ? qdqi_op_f32(m->op, QDQI_A_BETA) : 1.0f;
     const char *why = why_not_int8(lw, m);
-    m->int8 = why == NULL;
+    if (why == NULL && !integers) why = "no_primitive";
+    *tried_out = m->int8 = why == NULL;
     const qdqi_operand *a = &m->chain.operands[0], *w = &m->chain.operands[1];
     if (!m->int8 && qdqi_is_integer_root(m->op)) return qdqi_refuse(err, "matmul", why);
     if (!m->int8) {
@@ -312,7 +300,7 @@ qdq_status qdqi_recipe_matmul(qdqi_lower *lw, const qdqi_part *part, qdq_error *
     for (int32_t i = 0; i < m->dst.ndims; i++)
         macs *= (double)m->dst.dims[i];
     qdqi_threads_shrink(lw->engine, macs, QDQI_GRAIN_MACS);
-    const qdq_status made = qdqi_dnnl_matmul(&m->src, &m->weights, &m->bias, &m->dst, &m->attr, &prim, err);
+    const qdq_status made = qdqi_make_matmul(&m->src, &m->weights, &m->bias, &m->dst, &m->attr, &prim, err);
     qdqi_threads_restore(lw->engine);
     QDQI_TRY(made);
     qdqi_buf buf;
@@ -332,4 +320,13 @@ qdq_status qdqi_recipe_matmul(qdqi_lower *lw, const qdqi_part *part, qdq_error *
     QDQI_TRY(qdqi_lower_prim(lw, prim, &m->args, err));
     QDQI_TRY(qdqi_lower_written(lw, out, err));
     return qdqi_lower_links(lw, &m->chain, n_done, err); /* what did not fit */
+}
+
+qdq_status qdqi_recipe_matmul(qdqi_lower *lw, const qdqi_part *part, qdq_error *err) {
+    const qdqi_lower_point here = qdqi_lower_here(lw);
+    bool integers;
+    const qdq_status st = lower_matmul(lw, part, true, &integers, err);
+    if (!qdqi_is_refusal(st) || !integers) return st;
+    qdqi_lower_undo(lw, here);
+    return lower_matmul(lw, part, false, &integers, err);
 }

@@ -76,19 +76,19 @@ static qdq_status create(qdqi_lower *lw, norm *m, qdqi_dnnl_prim **prim, qdq_err
             return qdqi_refuse(err, "softmax", "mode");
         if (!qdqi_norm_axis(qdqi_op_s64(op, QDQI_A_AXIS), m->src.ndims, &axis))
             return qdqi_refuse(err, "softmax", "axis");
-        return qdqi_dnnl_softmax(op->kind == QDQI_OP_SOFTMAX ? QDQI_DNNL_SOFTMAX : QDQI_DNNL_LOGSOFTMAX, axis,
+        return qdqi_make_softmax(op->kind == QDQI_OP_SOFTMAX ? QDQI_DNNL_SOFTMAX : QDQI_DNNL_LOGSOFTMAX, axis,
                                  &m->src_md, &m->dst_md, &m->attr, prim, err);
     case QDQI_OP_LAYERNORM: {
         bool affine;
         if (!qdqi_norm_axis(qdqi_op_s64(op, QDQI_A_BEGIN_NORM_AXIS), m->src.ndims, &axis) || axis != m->src.ndims - 1)
             return qdqi_refuse(err, "layernorm", "not_the_last_axis");
         QDQI_TRY(gamma_and_beta(lw, m, &affine, err));
-        return qdqi_dnnl_layernorm(m->epsilon, affine, &m->src_md, &m->dst_md, &m->attr, prim, err);
+        return qdqi_make_layernorm(m->epsilon, affine, &m->src_md, &m->dst_md, &m->attr, prim, err);
     }
     case QDQI_OP_GROUPNORM: {
         bool affine;
         QDQI_TRY(gamma_and_beta(lw, m, &affine, err));
-        return qdqi_dnnl_groupnorm(qdqi_op_s64(op, QDQI_A_GROUPS), m->epsilon, affine, &m->src_md, &m->dst_md, &m->attr,
+        return qdqi_make_groupnorm(qdqi_op_s64(op, QDQI_A_GROUPS), m->epsilon, affine, &m->src_md, &m->dst_md, &m->attr,
                                    prim, err);
     }
     default: break;
@@ -102,7 +102,7 @@ static qdq_status create(qdqi_lower *lw, norm *m, qdqi_dnnl_prim **prim, qdq_err
                 {QDQI_OP_REDUCEL2, QDQI_DNNL_RED_L2}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (rows[i].kind == op->kind)
-            return qdqi_dnnl_reduction(rows[i].alg, &m->src_md, &m->dst_md, &m->attr, prim, err);
+            return qdqi_make_reduction(rows[i].alg, &m->src_md, &m->dst_md, &m->attr, prim, err);
     return qdqi_refuse(err, "norm", "no_primitive");
 }
 
@@ -128,7 +128,7 @@ static qdq_status batchnorm(qdqi_lower *lw, norm *m, qdqi_dnnl_prim **prim, qdq_
     QDQI_TRY(channels_last(m, err));
     for (uint32_t i = 0; i < 4; i++)
         QDQI_TRY(vector_arg(lw, m, i + 1, args[i], err));
-    return qdqi_dnnl_batchnorm(qdqi_op_f32(m->op, QDQI_A_EPSILON), false, &m->src_md, &m->dst_md, &m->attr, prim, err);
+    return qdqi_make_batchnorm(qdqi_op_f32(m->op, QDQI_A_EPSILON), false, &m->src_md, &m->dst_md, &m->attr, prim, err);
 }
 
 /* A constant added to the source does not change a LayerNorm, and a factor of it is one of the deviation:
@@ -147,7 +147,7 @@ static qdq_status source_as_integers(norm *m, qdq_error *err) {
 }
 
 static bool is_float_source(const qdq_tensor_desc *src) {
-    return qdqi_dtype_is_float(src->dtype) && (src->dtype == QDQ_DTYPE_F32 || qdqi_dnnl_has_dtype(src->dtype));
+    return qdqi_make_has_dtype(src->dtype);
 }
 
 static qdq_status lower_norm(qdqi_lower *lw, const qdqi_part *part, bool integers, qdq_error *err) {

@@ -199,8 +199,7 @@ qdq_status qdqi_recipe_pool(qdqi_lower *lw, const qdqi_part *part, qdq_error *er
     }
     const uint32_t src_value = p->int8 ? a->q_value : a->value;
     qdq_tensor_desc src = qdqi_lower_val(lw, src_value)->desc;
-    if (!p->int8 && src.dtype != QDQ_DTYPE_F32 && !qdqi_dnnl_has_dtype(src.dtype))
-        return qdqi_refuse(err, "pool", "dtype");
+    if (!p->int8 && !qdqi_make_has_dtype(src.dtype)) return qdqi_refuse(err, "pool", "dtype");
     qdq_tensor_desc layout = *out_desc;
     qdqi_set_channels_last_by(&src, p->perm);
     qdqi_set_channels_last_by(&layout, p->perm);
@@ -223,7 +222,7 @@ qdq_status qdqi_recipe_pool(qdqi_lower *lw, const qdqi_part *part, qdq_error *er
         p->dst.dtype = qdqi_lower_val(lw, out)->desc.dtype;
     }
     qdqi_dnnl_prim *prim;
-    QDQI_TRY(qdqi_dnnl_pooling(&p->params, &p->src_md, &p->dst, &p->attr, &prim, err));
+    QDQI_TRY(qdqi_make_pooling(&p->params, &p->src_md, &p->dst, &p->attr, &prim, err));
     if (qdqi_dnnl_prim_is_ref(prim) && p->int8) {
         qdqi_dnnl_prim_destroy(prim);
         return qdqi_refuse(err, "pool", "onednn_has_only_a_reference");

@@ -12,10 +12,9 @@ extern "C" {
 static inline bool qdqi_is_x8(qdq_dtype dtype) {
     return dtype == QDQ_DTYPE_U8 || dtype == QDQ_DTYPE_S8;
 }
-/* A float type that the primitives run on this CPU. */
+/* A float type that primitives compute with. */
 static inline bool qdqi_is_dnnl_float(qdq_dtype dtype) {
-    return dtype == QDQ_DTYPE_F32 ||
-           ((dtype == QDQ_DTYPE_BF16 || dtype == QDQ_DTYPE_F16) && qdqi_dnnl_has_dtype(dtype));
+    return qdqi_make_has_dtype(dtype);
 }
 
 /* The first candidate for `op`, then the reference. */

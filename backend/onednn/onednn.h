@@ -131,6 +131,7 @@ typedef struct qdqi_dnnl_attr {
     qdqi_dnnl_post posts[QDQI_DNNL_MAX_POSTS];
 } qdqi_dnnl_attr;
 
+/* Of oneDNN, or of our own kernels (native/native.h): what is asked below works for both, in a build without oneDNN too. */
 typedef struct qdqi_dnnl_prim qdqi_dnnl_prim;
 
 /* `bias` with ndims 0 = none. Any md may be `any` where the primitive supports it. `attr` may be NULL. */
@@ -196,6 +197,8 @@ void qdqi_dnnl_prim_destroy(qdqi_dnnl_prim *prim); /* NULL is legal */
 const char *qdqi_dnnl_prim_impl(const qdqi_dnnl_prim *prim);
 /* True when oneDNN only has its plain reference loops for it ("ref:any"): correct, and slow. */
 bool qdqi_dnnl_prim_is_ref(const qdqi_dnnl_prim *prim);
+/* Add " (remark)" to the note of its step. */
+void qdqi_dnnl_prim_remark(qdqi_dnnl_prim *prim, const char *remark);
 
 /* Arguments of the primitive, in the order that its step takes buffers. */
 uint32_t qdqi_dnnl_prim_n_args(const qdqi_dnnl_prim *prim);

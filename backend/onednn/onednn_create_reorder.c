@@ -40,8 +40,8 @@ static qdq_status make_reorder_for(qdqi_dnnl_request *r, const qdqi_dnnl_prim *p
     return finish_reorder(r, out, err);
 }
 
-qdq_status qdqi_dnnl_reorder_for(const qdqi_dnnl_prim *prim, qdqi_dnnl_arg arg, const qdqi_dnnl_md *strided,
-                                 bool to_prim, qdqi_dnnl_prim **out, qdq_error *err) {
+qdq_status qdqi_dnnl_make_reorder_for(const qdqi_dnnl_prim *prim, qdqi_dnnl_arg arg, const qdqi_dnnl_md *strided,
+                                      bool to_prim, qdqi_dnnl_prim **out, qdq_error *err) {
     qdqi_dnnl_request r = {.primitive = "reorder"};
     const qdq_status st = make_reorder_for(&r, prim, arg, strided, to_prim, out, err);
     qdqi_dnnl_request_clear(&r);
@@ -81,8 +81,8 @@ static qdq_status pack_now(packing *p, const qdqi_dnnl_prim *prim, qdqi_dnnl_arg
     return qdqi_dnnl_check(dnnl_stream_wait(p->stream), what, err);
 }
 
-qdq_status qdqi_dnnl_pack(const qdqi_dnnl_prim *prim, qdqi_dnnl_arg arg, const qdqi_dnnl_md *src, const void *src_data,
-                          void *dst, qdq_error *err) {
+qdq_status qdqi_dnnl_pack_for(const qdqi_dnnl_prim *prim, qdqi_dnnl_arg arg, const qdqi_dnnl_md *src,
+                              const void *src_data, void *dst, qdq_error *err) {
     packing p = {0};
     const qdq_status st = pack_now(&p, prim, arg, src, src_data, dst, err);
     if (p.stream != NULL) dnnl_stream_destroy(p.stream);

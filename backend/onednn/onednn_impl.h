@@ -75,6 +75,13 @@ void qdqi_dnnl_request_clear(qdqi_dnnl_request *request);
 /* The descriptor of an argument; NULL when the primitive has no such argument. */
 const_dnnl_memory_desc_t qdqi_dnnl_prim_md(const qdqi_dnnl_prim *prim, qdqi_dnnl_arg arg);
 
+/* The table of its primitives; the last two are made in onednn_create_reorder.c. */
+extern const struct qdqi_prim_ops qdqi_dnnl_prim_ops;
+qdq_status qdqi_dnnl_pack_for(const qdqi_dnnl_prim *prim, qdqi_dnnl_arg arg, const qdqi_dnnl_md *src,
+                              const void *src_data, void *dst, qdq_error *err);
+qdq_status qdqi_dnnl_make_reorder_for(const qdqi_dnnl_prim *prim, qdqi_dnnl_arg arg, const qdqi_dnnl_md *strided,
+                                      bool to_prim, qdqi_dnnl_prim **out, qdq_error *err);
+
 /* oneDNN's name of an algorithm; undef when it has none (SUM, PRELU, LOGSOFTMAX's kin are handled by their users). */
 dnnl_alg_kind_t qdqi_dnnl_alg_kind(qdqi_dnnl_alg alg);
 static inline bool qdqi_dnnl_is_eltwise(qdqi_dnnl_alg alg) {

@@ -1,4 +1,5 @@
 #include "onednn/onednn_impl.h"
+#include "onednn/prim.h"
 
 #include "base/alloc.h"
 #include "base/checked.h"
@@ -15,13 +16,17 @@ typedef struct prim_arg {
     size_t key_bytes;
 } prim_arg;
 
-struct qdqi_dnnl_prim {
+typedef struct dnnl_prim {
+    qdqi_dnnl_prim base;
     dnnl_primitive_t primitive;
     uint32_t n_args;
     prim_arg *args;
-    bool is_ref;
-    char impl[96], note[128];
-};
+} dnnl_prim;
+
+/* Every primitive that comes in through the table below is one of these. */
+static const dnnl_prim *of(const qdqi_dnnl_prim *base) {
+    return (const dnnl_prim *)base;
+}
 
 /* ---- making ---- */
 
@@ -62,8 +67,8 @@ void qdqi_dnnl_request_clear(qdqi_dnnl_request *request) {
     if (request->attr != NULL) dnnl_primitive_attr_destroy(request->attr);
 }
 
-void qdqi_dnnl_prim_destroy(qdqi_dnnl_prim *prim) {
-    if (prim == NULL) return;
+static void destroy(qdqi_dnnl_prim *base) {
+    dnnl_prim *prim = (dnnl_prim *)base;
     if (prim->primitive != NULL) dnnl_primitive_destroy(prim->primitive);
     for (uint32_t i = 0; i < prim->n_args; i++) {
         if (prim->args[i].md != NULL) dnnl_memory_desc_destroy(prim->args[i].md);
@@ -74,29 +79,28 @@ void qdqi_dnnl_prim_destroy(qdqi_dnnl_prim *prim) {
 }
 
 /* Takes `md` over, on failure too. */
-static qdq_status add_arg(qdqi_dnnl_prim *prim, qdqi_dnnl_arg arg, int dnnl_arg, dnnl_memory_desc_t md,
-                          qdq_error *err) {
+static qdq_status add_arg(dnnl_prim *prim, qdqi_dnnl_arg arg, int dnnl_arg, dnnl_memory_desc_t md, qdq_error *err) {
     prim_arg *a = &prim->args[prim->n_args++];
     *a = (prim_arg){.arg = arg, .dnnl_arg = dnnl_arg, .md = md, .bytes = dnnl_memory_desc_get_size(md)};
-    QDQI_TRY(qdqi_dnnl_check(dnnl_memory_desc_get_blob(NULL, &a->key_bytes, md), prim->impl, err));
+    QDQI_TRY(qdqi_dnnl_check(dnnl_memory_desc_get_blob(NULL, &a->key_bytes, md), prim->base.impl, err));
     a->key = qdqi_calloc(1, a->key_bytes);
     if (a->key == NULL) return QDQI_NO_MEMORY(err);
-    return qdqi_dnnl_check(dnnl_memory_desc_get_blob(a->key, &a->key_bytes, md), prim->impl, err);
+    return qdqi_dnnl_check(dnnl_memory_desc_get_blob(a->key, &a->key_bytes, md), prim->base.impl, err);
 }
 
-static qdq_status add_queried(qdqi_dnnl_prim *prim, const_dnnl_primitive_desc_t pd, qdqi_dnnl_arg arg, int dnnl_arg,
+static qdq_status add_queried(dnnl_prim *prim, const_dnnl_primitive_desc_t pd, qdqi_dnnl_arg arg, int dnnl_arg,
                               dnnl_query_t what, int index, qdq_error *err) {
     const_dnnl_memory_desc_t found = dnnl_primitive_desc_query_md(pd, what, index);
     if (found == NULL || dnnl_memory_desc_get_size(found) == 0) {
         if (arg == QDQI_DNNL_SCRATCH) return QDQ_OK;
-        return qdqi_fail(err, QDQ_E_ONEDNN, "%s: argument %d has no descriptor", prim->impl, dnnl_arg);
+        return qdqi_fail(err, QDQ_E_ONEDNN, "%s: argument %d has no descriptor", prim->base.impl, dnnl_arg);
     }
     dnnl_memory_desc_t md = NULL;
-    QDQI_TRY(qdqi_dnnl_check(dnnl_memory_desc_clone(&md, found), prim->impl, err));
+    QDQI_TRY(qdqi_dnnl_check(dnnl_memory_desc_clone(&md, found), prim->base.impl, err));
     return add_arg(prim, arg, dnnl_arg, md, err);
 }
 
-static qdq_status add_args(qdqi_dnnl_prim *prim, const qdqi_dnnl_request *request, const_dnnl_primitive_desc_t pd,
+static qdq_status add_args(dnnl_prim *prim, const qdqi_dnnl_request *request, const_dnnl_primitive_desc_t pd,
                            qdq_error *err) {
     prim->args =
         qdqi_calloc((size_t)request->n_sources + request->n_roles + request->n_vectors + 1, sizeof *prim->args);
@@ -111,23 +115,24 @@ static qdq_status add_args(qdqi_dnnl_prim *prim, const qdqi_dnnl_request *reques
         const qdqi_dnnl_vector *v = &request->vectors[i];
         const dnnl_dims_t dims = {v->n}, strides = {1};
         dnnl_memory_desc_t md = NULL;
-        QDQI_TRY(qdqi_dnnl_check(
-            dnnl_memory_desc_create_with_strides(&md, 1, dims, (dnnl_data_type_t)v->dtype, strides), prim->impl, err));
+        QDQI_TRY(
+            qdqi_dnnl_check(dnnl_memory_desc_create_with_strides(&md, 1, dims, (dnnl_data_type_t)v->dtype, strides),
+                            prim->base.impl, err));
         QDQI_TRY(add_arg(prim, v->arg, v->dnnl_arg, md, err));
     }
     return add_queried(prim, pd, QDQI_DNNL_SCRATCH, DNNL_ARG_SCRATCHPAD, dnnl_query_scratchpad_md, 0, err);
 }
 
-static qdq_status build(qdqi_dnnl_prim *prim, const qdqi_dnnl_request *request, const_dnnl_primitive_desc_t pd,
+static qdq_status build(dnnl_prim *prim, const qdqi_dnnl_request *request, const_dnnl_primitive_desc_t pd,
                         qdq_error *err) {
     const char *info = NULL;
     if (dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, (void *)&info) != dnnl_success || info == NULL)
         info = "?";
-    prim->is_ref = strncmp(info, "ref", 3) == 0;
-    snprintf(prim->impl, sizeof prim->impl, "%s %s", request->primitive, info);
-    snprintf(prim->note, sizeof prim->note, "%s %s", prim->impl, request->types);
+    prim->base.is_ref = strncmp(info, "ref", 3) == 0;
+    snprintf(prim->base.impl, sizeof prim->base.impl, "%s %s", request->primitive, info);
+    snprintf(prim->base.note, sizeof prim->base.note, "%s %s", prim->base.impl, request->types);
     QDQI_TRY(add_args(prim, request, pd, err));
-    return qdqi_dnnl_check(dnnl_primitive_create(&prim->primitive, pd), prim->impl, err);
+    return qdqi_dnnl_check(dnnl_primitive_create(&prim->primitive, pd), prim->base.impl, err);
 }
 
 qdq_status qdqi_dnnl_request_finish(qdqi_dnnl_request *request, dnnl_status_t status, dnnl_primitive_desc_t pd,
@@ -137,33 +142,29 @@ qdq_status qdqi_dnnl_request_finish(qdqi_dnnl_request *request, dnnl_status_t st
         snprintf(what, sizeof what, "%s %s", request->primitive, request->types);
         return qdqi_dnnl_check(status, what, err);
     }
-    qdqi_dnnl_prim *prim = qdqi_calloc(1, sizeof *prim);
-    const qdq_status st = prim == NULL ? QDQI_NO_MEMORY(err) : build(prim, request, pd, err);
-    dnnl_primitive_desc_destroy(pd);
-    if (st != QDQ_OK) {
-        qdqi_dnnl_prim_destroy(prim);
-        return st;
+    dnnl_prim *prim = qdqi_calloc(1, sizeof *prim);
+    qdq_status st = prim == NULL ? QDQI_NO_MEMORY(err) : QDQ_OK;
+    if (st == QDQ_OK) {
+        prim->base.ops = &qdqi_dnnl_prim_ops;
+        st = build(prim, request, pd, err);
+        if (st != QDQ_OK) destroy(&prim->base);
     }
-    *out = prim;
-    return QDQ_OK;
+    dnnl_primitive_desc_destroy(pd);
+    if (st == QDQ_OK) *out = &prim->base;
+    return st;
 }
 
 /* ---- asking ---- */
 
-const char *qdqi_dnnl_prim_impl(const qdqi_dnnl_prim *prim) {
-    return prim->impl;
+static uint32_t n_args(const qdqi_dnnl_prim *prim) {
+    return of(prim)->n_args;
 }
-bool qdqi_dnnl_prim_is_ref(const qdqi_dnnl_prim *prim) {
-    return prim->is_ref;
-}
-uint32_t qdqi_dnnl_prim_n_args(const qdqi_dnnl_prim *prim) {
-    return prim->n_args;
-}
-qdqi_dnnl_arg qdqi_dnnl_prim_arg(const qdqi_dnnl_prim *prim, uint32_t i) {
-    return prim->args[i].arg;
+static qdqi_dnnl_arg arg_at(const qdqi_dnnl_prim *prim, uint32_t i) {
+    return of(prim)->args[i].arg;
 }
 
-static const prim_arg *find_arg(const qdqi_dnnl_prim *prim, qdqi_dnnl_arg arg) {
+static const prim_arg *find_arg(const qdqi_dnnl_prim *base, qdqi_dnnl_arg arg) {
+    const dnnl_prim *prim = of(base);
     for (uint32_t i = 0; i < prim->n_args; i++)
         if (prim->args[i].arg == arg) return &prim->args[i];
     return NULL;
@@ -174,18 +175,18 @@ const_dnnl_memory_desc_t qdqi_dnnl_prim_md(const qdqi_dnnl_prim *prim, qdqi_dnnl
     return a == NULL ? NULL : a->md;
 }
 
-size_t qdqi_dnnl_prim_arg_bytes(const qdqi_dnnl_prim *prim, qdqi_dnnl_arg arg) {
+static size_t arg_bytes(const qdqi_dnnl_prim *prim, qdqi_dnnl_arg arg) {
     const prim_arg *a = find_arg(prim, arg);
     return a == NULL ? 0 : a->bytes;
 }
 
-const void *qdqi_dnnl_prim_arg_key(const qdqi_dnnl_prim *prim, qdqi_dnnl_arg arg, size_t *bytes_out) {
+static const void *arg_key(const qdqi_dnnl_prim *prim, qdqi_dnnl_arg arg, size_t *bytes_out) {
     const prim_arg *a = find_arg(prim, arg);
     *bytes_out = a == NULL ? 0 : a->key_bytes;
     return a == NULL ? NULL : a->key;
 }
 
-bool qdqi_dnnl_prim_arg_strides(const qdqi_dnnl_prim *prim, qdqi_dnnl_arg arg, int64_t *strides_out) {
+static bool arg_strides(const qdqi_dnnl_prim *prim, qdqi_dnnl_arg arg, int64_t *strides_out) {
     const_dnnl_memory_desc_t md = qdqi_dnnl_prim_md(prim, arg);
     int ndims = 0;
     const dnnl_dims_t *dims = NULL, *strides = NULL;
@@ -204,7 +205,7 @@ bool qdqi_dnnl_prim_arg_strides(const qdqi_dnnl_prim *prim, qdqi_dnnl_arg arg, i
     return is_plain;
 }
 
-bool qdqi_dnnl_prim_arg_is(const qdqi_dnnl_prim *prim, qdqi_dnnl_arg arg, const qdqi_dnnl_md *strided) {
+static bool arg_is(const qdqi_dnnl_prim *prim, qdqi_dnnl_arg arg, const qdqi_dnnl_md *strided) {
     const_dnnl_memory_desc_t md = qdqi_dnnl_prim_md(prim, arg);
     dnnl_memory_desc_t plain = NULL;
     if (md == NULL || strided->any || qdqi_dnnl_make_md(strided, "", "", &plain, NULL) != QDQ_OK) return false;
@@ -235,17 +236,18 @@ static void state_destroy(void *opaque, const qdq_engine *engine) {
     qdqi_free(state);
 }
 
-static qdq_status fill_state(prim_state *state, const qdqi_dnnl_prim *prim, qdq_error *err) {
+static qdq_status fill_state(prim_state *state, const dnnl_prim *prim, qdq_error *err) {
     state->args = qdqi_calloc(prim->n_args, sizeof *state->args);
     state->bound = qdqi_calloc(prim->n_args, sizeof *state->bound);
     if (state->args == NULL || state->bound == NULL) return QDQI_NO_MEMORY(err);
     state->n_args = prim->n_args;
     const dnnl_engine_t engine = qdqi_dnnl_engine();
-    QDQI_TRY(qdqi_dnnl_check(dnnl_stream_create(&state->stream, engine, dnnl_stream_default_flags), prim->impl, err));
+    QDQI_TRY(
+        qdqi_dnnl_check(dnnl_stream_create(&state->stream, engine, dnnl_stream_default_flags), prim->base.impl, err));
     for (uint32_t i = 0; i < prim->n_args; i++) {
         state->args[i].arg = prim->args[i].dnnl_arg;
         QDQI_TRY(qdqi_dnnl_check(dnnl_memory_create(&state->args[i].memory, prim->args[i].md, engine, DNNL_MEMORY_NONE),
-                                 prim->impl, err));
+                                 prim->base.impl, err));
     }
     return QDQ_OK;
 }
@@ -264,34 +266,34 @@ static qdq_status state_create(const void *impl, const qdq_engine *engine, void 
 
 static qdq_status run(const void *impl, void *opaque, void *const *bufs, const qdq_engine *engine, qdq_error *err) {
     (void)engine;
-    const qdqi_dnnl_prim *prim = impl;
+    const dnnl_prim *prim = impl;
     prim_state *state = opaque;
     for (uint32_t i = 0; i < state->n_args; i++) {
         if (state->bound[i] == bufs[i]) continue;
         if (dnnl_memory_set_data_handle(state->args[i].memory, bufs[i]) != dnnl_success)
-            return qdqi_fail(err, QDQ_E_ONEDNN, "%s: cannot bind argument %u", prim->impl, i);
+            return qdqi_fail(err, QDQ_E_ONEDNN, "%s: cannot bind argument %u", prim->base.impl, i);
         state->bound[i] = bufs[i];
     }
     dnnl_status_t status = dnnl_primitive_execute(prim->primitive, state->stream, (int)state->n_args, state->args);
     if (status == dnnl_success) status = dnnl_stream_wait(state->stream);
     if (status == dnnl_success) return QDQ_OK;
-    (void)qdqi_dnnl_check(status, prim->impl, err);
+    (void)qdqi_dnnl_check(status, prim->base.impl, err);
     if (err != NULL) err->status = QDQ_E_ONEDNN;
     return QDQ_E_ONEDNN;
 }
 
 static void impl_destroy(void *impl) {
-    qdqi_dnnl_prim_destroy(impl);
+    destroy(impl);
 }
 
 /* Bytes from the first to the last element. oneDNN's size of a strided descriptor counts the gap behind the last element of
  * the outer dim too, which a box inside a larger tensor does not have. */
-static size_t touched_bytes(const qdqi_dnnl_prim *prim, const prim_arg *a) {
+static size_t touched_bytes(const dnnl_prim *prim, const prim_arg *a) {
     qdqi_dnnl_md md = {0};
     const dnnl_dims_t *dims = NULL;
     int ndims = 0;
     size_t last = 0;
-    if (!qdqi_dnnl_prim_arg_strides(prim, a->arg, md.strides) ||
+    if (!arg_strides(&prim->base, a->arg, md.strides) ||
         dnnl_memory_desc_query(a->md, dnnl_query_ndims_s32, &ndims) != dnnl_success ||
         dnnl_memory_desc_query(a->md, dnnl_query_dims, (void *)&dims) != dnnl_success)
         return a->bytes;
@@ -305,29 +307,43 @@ static size_t touched_bytes(const qdqi_dnnl_prim *prim, const prim_arg *a) {
     return bytes < a->bytes ? bytes : a->bytes;
 }
 
-qdq_status qdqi_dnnl_step(qdqi_plan *plan, qdqi_dnnl_prim *prim, const qdqi_buf *bufs, uint32_t n_bufs, uint32_t part,
-                          qdq_error *err) {
-    static const qdqi_step_ops ops = {
+static qdq_status step(qdqi_plan *plan, qdqi_dnnl_prim *base, const qdqi_buf *bufs, uint32_t n_bufs, uint32_t part,
+                       qdq_error *err) {
+    static const qdqi_step_ops step_ops = {
         .provider = "onednn",
         .state_create = state_create,
         .state_destroy = state_destroy,
         .run = run,
         .impl_destroy = impl_destroy,
     };
+    dnnl_prim *prim = (dnnl_prim *)base;
     if (n_bufs != prim->n_args) {
         const qdq_status st =
-            qdqi_fail(err, QDQ_E_INTERNAL, "%s: %u buffers for %u arguments", prim->impl, n_bufs, prim->n_args);
-        qdqi_dnnl_prim_destroy(prim);
+            qdqi_fail(err, QDQ_E_INTERNAL, "%s: %u buffers for %u arguments", prim->base.impl, n_bufs, prim->n_args);
+        destroy(base);
         return st;
     }
     for (uint32_t i = 0; i < n_bufs; i++) {
         if (bufs[i] != QDQI_NO_BUF && qdqi_plan_buf_bytes(plan, bufs[i]) >= touched_bytes(prim, &prim->args[i]))
             continue;
         const qdq_status st =
-            qdqi_fail(err, QDQ_E_INTERNAL, "%s: argument %u has a buffer of %zu bytes, expected %zu", prim->impl, i,
-                      bufs[i] == QDQI_NO_BUF ? 0 : qdqi_plan_buf_bytes(plan, bufs[i]), prim->args[i].bytes);
-        qdqi_dnnl_prim_destroy(prim);
+            qdqi_fail(err, QDQ_E_INTERNAL, "%s: argument %u has a buffer of %zu bytes, expected %zu", prim->base.impl,
+                      i, bufs[i] == QDQI_NO_BUF ? 0 : qdqi_plan_buf_bytes(plan, bufs[i]), prim->args[i].bytes);
+        destroy(base);
         return st;
     }
-    return qdqi_plan_step(plan, &ops, prim, bufs, n_bufs, part, prim->note, err);
+    return qdqi_plan_step(plan, &step_ops, prim, bufs, n_bufs, part, prim->base.note, err);
 }
+
+const qdqi_prim_ops qdqi_dnnl_prim_ops = {
+    .destroy = destroy,
+    .n_args = n_args,
+    .arg = arg_at,
+    .arg_bytes = arg_bytes,
+    .arg_strides = arg_strides,
+    .arg_is = arg_is,
+    .arg_key = arg_key,
+    .pack = qdqi_dnnl_pack_for,
+    .reorder_for = qdqi_dnnl_make_reorder_for,
+    .step = step,
+};

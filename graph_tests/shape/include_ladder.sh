@@ -17,7 +17,8 @@ ref:       ir base
 runtime:   base
 onednn:    base backend/runtime/plan.h
 kernels:   kernels/isa kernels/simd
-lower:     ir ref base runtime onednn <family> kernels/isa
+native:    base runtime backend/onednn/onednn.h backend/onednn/prim.h <family> kernels/isa
+lower:     ir ref base runtime onednn backend/native/native.h <family> kernels/isa
 patterns:  ir base backend/lower/recipe.h
 api:       base ir ref runtime onednn lower patterns <family> kernels/isa
 frontends: base

@@ -14,8 +14,8 @@ twice=$(uniq -d "$work/rows")
 [ -z "$twice" ] || { echo "why.def: twice:" $twice; bad=1; }
 
 # A word is the last argument of a call, or what a function that looks for a reason returns or sets.
-for file in backend/lower/*.c; do
-    tr '\n' ' ' <"$file" | grep -oE '(qdqi_refuse|note_refusal)\([^;]*;' | grep -oE '"[a-z0-9_]+"( :|\))' || true
+for file in backend/lower/*.c backend/native/*.c; do
+    tr '\n' ' ' <"$file" | grep -oE '(qdqi_refuse|note_refusal|qdqi_native_refuse)\([^;]*;' | grep -oE '"[a-z0-9_]+"( :|\))' || true
     grep -oE '(return|why = ) ?"[a-z0-9_]+"' "$file" || true
 done | grep -oE '"[^"]*"' | tr -d '"' | grep -vx unknown | sort -u >"$work/given"
 missing=$(comm -23 "$work/given" "$work/rows")

@@ -1,0 +1,14 @@
+#include "native/native_prim.h"
+
+qdq_status qdqi_native_convolution(const qdqi_dnnl_conv *conv, const qdqi_dnnl_md *src, const qdqi_dnnl_md *weights,
+                                   const qdqi_dnnl_md *bias, const qdqi_dnnl_md *dst, const qdqi_dnnl_attr *attr,
+                                   qdqi_dnnl_prim **out, qdq_error *err) {
+    (void)conv;
+    (void)src;
+    (void)weights;
+    (void)bias;
+    (void)dst;
+    (void)attr;
+    (void)out;
+    return qdqi_native_refuse(err, "convolution", "no_native_kernel");
+}

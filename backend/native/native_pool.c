@@ -1,0 +1,11 @@
+#include "native/native_prim.h"
+
+qdq_status qdqi_native_pooling(const qdqi_dnnl_pool *pool, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
+                               const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err) {
+    (void)pool;
+    (void)src;
+    (void)dst;
+    (void)attr;
+    (void)out;
+    return qdqi_native_refuse(err, "pooling", "no_native_kernel");
+}

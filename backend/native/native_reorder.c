@@ -1,0 +1,10 @@
+#include "native/native_prim.h"
+
+qdq_status qdqi_native_reorder(const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst, const qdqi_dnnl_attr *attr,
+                               qdqi_dnnl_prim **out, qdq_error *err) {
+    (void)src;
+    (void)dst;
+    (void)attr;
+    (void)out;
+    return qdqi_native_refuse(err, "reorder", "no_native_kernel");
+}
