@@ -1,5 +1,6 @@
 /* [dq] [dq] [bias] - MatMul|Gemm - chain - [q]   ->   one oneDNN matmul. */
 #include "base/dtype.h"
+#include "lower/fold_batch.h"
 #include "lower/requant.h"
 #include "lower/single.h"
 #include "lower/wq.h"
@@ -293,7 +294,8 @@ static qdq_status lower_matmul(qdqi_lower *lw, const qdqi_part *part, bool integ
     m->dst.dtype = qdqi_lower_val(lw, out)->desc.dtype;
     if (!all && m->chain.q_op == part->root) return qdqi_refuse(err, "matmul", "quantize_of_a_qlinear_op");
 
-    const qdqi_dnnl_md plain_weights = m->weights;
+    qdqi_dnnl_md plain_weights = m->weights;
+    qdqi_fold_batches(&(qdqi_mm_request){&m->src, &m->weights, &plain_weights, &m->bias, &m->dst, &m->attr});
     m->weights.any = qdqi_lower_val(lw, m->w)->data != NULL;
     qdqi_dnnl_prim *prim;
     double macs = (double)m->src.dims[m->src.ndims - 1];

@@ -445,6 +445,7 @@ static qdqh_rule rule_of(const bench_case *b, const part *p) {
         rule.transcendental |= bench_is_transcendental(kind);
         rule.long_sums |=
             strcmp(kind, "MatMul") == 0 || strncmp(kind, "Conv", 4) == 0 || strncmp(kind, "Reduce", 6) == 0;
+        rule.scores |= i > 0 && strcmp(kind, "SoftMax") == 0;
         const qdqi_json_op *op = op_by_id(b, id);
         rule.requantized |= is_quantize(op) && i + 1 < n;
         for (size_t k = 0; op != NULL && n > 1 && k < op->n_in; k++)

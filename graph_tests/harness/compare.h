@@ -15,6 +15,7 @@ typedef struct qdqh_rule {
     bool narrow;      /* bf16 or f16 inside */
     bool long_sums;   /* accumulates over many elements */
     bool requantized; /* a Quantize inside: of narrow floats, some fall on the other side of a tie */
+    bool scores;      /* a softmax of something made inside */
 } qdqh_rule;
 
 /* Where an integer result comes from: q = round(x / scale + zp). `x` NULL: not known, the result must be equal. */

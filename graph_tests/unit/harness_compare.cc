@@ -118,3 +118,17 @@ TEST(HarnessCompare, EmptyTensorsHaveNoErrors) {
     const qdqh_rule rule = {};
     EXPECT_EQ(qdqh_compare(&t, &t, &rule, nullptr, 0).total, 0);
 }
+
+TEST(HarnessCompare, NarrowFloatsByWhatIsRoundedInside) {
+    qdqh_rule rule = {};
+    rule.narrow = true;
+    const std::vector<uint16_t> want = {0x0000, 0x4000}; // 0, 2
+    const std::vector<uint16_t> near = {0x3bc0, 0x4000}, far = {0x3cc0, 0x4000}, wrong = {0x3d80, 0x4000};
+    EXPECT_EQ(Errors<uint16_t>(QDQ_DTYPE_BF16, near, want, rule), 0); // 0.0059
+    EXPECT_EQ(Errors<uint16_t>(QDQ_DTYPE_BF16, far, want, rule), 1);  // 0.0234
+    rule.scores = true;
+    EXPECT_EQ(Errors<uint16_t>(QDQ_DTYPE_BF16, far, want, rule), 0);
+    EXPECT_EQ(Errors<uint16_t>(QDQ_DTYPE_BF16, wrong, want, rule), 1); // 0.0625
+    EXPECT_EQ(Errors<uint16_t>(QDQ_DTYPE_F16, {0x2600, 0x4000}, {0x0000, 0x4000}, rule), 1)
+        << "f16 keeps enough: 0.0234";
+}
