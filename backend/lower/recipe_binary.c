@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_OPERANDS = QK_BINARY_MAX_STEPS + 1, GRAIN_ELEMS = 16 * 1024, LONG_RUN = 4096 };
+enum { MAX_OPERANDS = QK_BINARY_MAX_STEPS + 1, LONG_RUN = 4096 };
 
 /* ---- the step ---------------------------------------------------------------------------------------------------- */
 
@@ -90,7 +90,7 @@ static qdq_status binary_run(const void *impl, void *state, void *const *bufs, c
                              qdq_error *err) {
     (void)state, (void)err;
     const binary_impl *b = impl;
-    const int threads = qdqi_threads_for(engine, b->run * b->n_rows, GRAIN_ELEMS);
+    const int threads = qdqi_threads_for(engine, b->run * b->n_rows, QK_BINARY_GRAIN);
     binary_job job = {.impl = b, .bufs = bufs};
     if (b->n_rows == 1)
         job.elems_per_chunk = ((b->run + threads - 1) / threads + 63) / 64 * 64;

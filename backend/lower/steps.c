@@ -83,7 +83,7 @@ static void move_chunk(int i, void *arg) {
 static qdq_status move_run(const void *impl, void *state, void *const *bufs, const qdq_engine *engine, qdq_error *err) {
     (void)state, (void)err;
     const move_impl *m = impl;
-    size_t threads = (size_t)qdqi_threads_for(engine, (int64_t)m->n_bytes, 1 << 16);
+    size_t threads = (size_t)qdqi_threads_for(engine, (int64_t)m->n_bytes, QK_MOVE_GRAIN_BYTES);
     if (threads > m->move.n_tasks) threads = m->move.n_tasks;
     if (threads == 0) return QDQ_OK;
     move_job job = {m, bufs, (m->move.n_tasks + threads - 1) / threads};

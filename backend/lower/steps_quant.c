@@ -13,8 +13,6 @@
 
 /* ---- quantize, dequantize ---------------------------------------------------------------------------------------- */
 
-enum { GRAIN_ELEMS = 32 * 1024 }; /* below this a second thread costs more than it brings */
-
 typedef struct quant_impl {
     qk_quant kernel;
     bool quantize;
@@ -55,7 +53,7 @@ static qdq_status quant_run(const void *impl, void *state, void *const *bufs, co
     (void)state;
     const quant_impl *q = impl;
     if (q->check_scales) QDQI_TRY(check_scales(q, bufs[2], err));
-    const size_t threads = (size_t)qdqi_threads_for(engine, (int64_t)q->n, GRAIN_ELEMS);
+    const size_t threads = (size_t)qdqi_threads_for(engine, (int64_t)q->n, QK_QUANT_GRAIN);
     const size_t per = (q->n + threads - 1) / threads;
     quant_job job = {q, bufs, (per + QK_QUANT_SPLIT - 1) / QK_QUANT_SPLIT * QK_QUANT_SPLIT};
     qdqi_parallel(engine, (int)threads, quant_chunk, &job);
@@ -195,7 +193,7 @@ static qdq_status dynamic_run(const void *impl, void *state, void *const *bufs, 
                               qdq_error *err) {
     (void)state, (void)err;
     const dynamic_impl *d = impl;
-    int threads = qdqi_threads_for(engine, (int64_t)d->n, GRAIN_ELEMS);
+    int threads = qdqi_threads_for(engine, (int64_t)d->n, QK_QUANT_GRAIN);
     if (threads > MAX_RANGE_PARTS) threads = MAX_RANGE_PARTS;
     dynamic_job job = {.impl = d, .bufs = bufs};
     job.chunk = (d->n + (size_t)threads - 1) / (size_t)threads;
@@ -271,7 +269,7 @@ static void lut_chunk(int i, void *arg) {
 static qdq_status lut_run(const void *impl, void *state, void *const *bufs, const qdq_engine *engine, qdq_error *err) {
     (void)state, (void)err;
     const lut_impl *lut = impl;
-    const size_t threads = (size_t)qdqi_threads_for(engine, (int64_t)lut->n, 4 * GRAIN_ELEMS);
+    const size_t threads = (size_t)qdqi_threads_for(engine, (int64_t)lut->n, QK_LUT_GRAIN);
     lut_job job = {lut, bufs[0], bufs[1], (lut->n + threads - 1) / threads};
     job.chunk = (job.chunk + 63) / 64 * 64;
     qdqi_parallel(engine, (int)threads, lut_chunk, &job);

@@ -1,27 +1,12 @@
 #include "bench_peer.h"
 
 #if QDQ_WITH_ONEDNN
-#include "dnnl.h"
+#include "bench_peer_dnnl.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-enum { MAX_ARGS = 10 };
-
-struct bench_peer {
-    dnnl_engine_t engine;
-    dnnl_stream_t stream;
-    dnnl_primitive_t primitive;
-    dnnl_exec_arg_t args[MAX_ARGS];
-    float scales[3];
-    int32_t zps[3];
-    char name[160];
-    int n_args;
-    int n_consts;
-};
-
-static void add_arg(bench_peer *p, int arg, const_dnnl_memory_desc_t md, void *data) {
+void bench_peer_arg(bench_peer *p, int arg, const_dnnl_memory_desc_t md, void *data) {
     p->args[p->n_args].arg = arg;
     if (dnnl_memory_create(&p->args[p->n_args].memory, md, p->engine, data) == dnnl_success) p->n_args++;
 }
@@ -29,11 +14,11 @@ static void add_arg(bench_peer *p, int arg, const_dnnl_memory_desc_t md, void *d
 static void add_scalar(bench_peer *p, int arg, dnnl_data_type_t type, void *value) {
     dnnl_memory_desc_t md = NULL;
     const dnnl_dims_t one = {1};
-    if (dnnl_memory_desc_create_with_tag(&md, 1, one, type, dnnl_a) == dnnl_success) add_arg(p, arg, md, value);
+    if (dnnl_memory_desc_create_with_tag(&md, 1, one, type, dnnl_a) == dnnl_success) bench_peer_arg(p, arg, md, value);
     dnnl_memory_desc_destroy(md);
 }
 
-static bench_peer *start(void) {
+bench_peer *bench_peer_start(void) {
     bench_peer *p = calloc(1, sizeof *p);
     if (!p || dnnl_engine_create(&p->engine, dnnl_cpu, 0) != dnnl_success ||
         dnnl_stream_create(&p->stream, p->engine, dnnl_stream_default_flags) != dnnl_success)
@@ -41,13 +26,23 @@ static bench_peer *start(void) {
     return p;
 }
 
-static dnnl_memory_desc_t desc_of(const bench_tensor *t) {
+dnnl_memory_desc_t bench_peer_desc(const bench_tensor *t) {
     dnnl_memory_desc_t md = NULL;
     (void)dnnl_memory_desc_create_with_strides(&md, t->ndims, t->dims, (dnnl_data_type_t)t->dtype, t->strides);
     return md;
 }
 
-static void quantization(bench_peer *p, dnnl_primitive_attr_t attr, int arg, const bench_tensor *t) {
+void bench_peer_scales(bench_peer *p, dnnl_primitive_attr_t attr, int arg, const bench_tensor *t) {
+    if (t->scales) {
+        dnnl_memory_desc_t md = NULL;
+        dnnl_dims_t n = {1};
+        for (int32_t d = 0; d < t->ndims; d++)
+            n[0] *= t->scale_mask >> d & 1 ? t->dims[d] : 1;
+        (void)dnnl_primitive_attr_set_scales_mask(attr, arg, t->scale_mask);
+        if (dnnl_memory_desc_create_with_tag(&md, 1, n, dnnl_f32, dnnl_a) == dnnl_success)
+            bench_peer_arg(p, DNNL_ARG_ATTR_SCALES | arg, md, t->scales);
+        dnnl_memory_desc_destroy(md);
+    }
     if (t->scale == 0.0f) return;
     (void)dnnl_primitive_attr_set_scales_mask(attr, arg, 0);
     p->scales[p->n_consts] = t->scale;
@@ -60,7 +55,7 @@ static void quantization(bench_peer *p, dnnl_primitive_attr_t attr, int arg, con
     p->n_consts++;
 }
 
-static bench_peer *finish(bench_peer *p, dnnl_primitive_desc_t pd) {
+bench_peer *bench_peer_finish(bench_peer *p, dnnl_primitive_desc_t pd) {
     const char *name = NULL;
     if (pd && dnnl_primitive_create(&p->primitive, pd) == dnnl_success) {
         if (dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name) == dnnl_success && name)
@@ -73,18 +68,18 @@ static bench_peer *finish(bench_peer *p, dnnl_primitive_desc_t pd) {
 }
 
 bench_peer *bench_peer_reorder(const bench_tensor *src, const bench_tensor *dst) {
-    bench_peer *p = start();
+    bench_peer *p = bench_peer_start();
     if (!p) return NULL;
-    dnnl_memory_desc_t s = desc_of(src), d = desc_of(dst);
+    dnnl_memory_desc_t s = bench_peer_desc(src), d = bench_peer_desc(dst);
     dnnl_primitive_attr_t attr = NULL;
     dnnl_primitive_desc_t pd = NULL;
     (void)dnnl_primitive_attr_create(&attr);
-    add_arg(p, DNNL_ARG_FROM, s, src->data);
-    add_arg(p, DNNL_ARG_TO, d, dst->data);
-    quantization(p, attr, DNNL_ARG_SRC, src);
-    quantization(p, attr, DNNL_ARG_DST, dst);
+    bench_peer_arg(p, DNNL_ARG_FROM, s, src->data);
+    bench_peer_arg(p, DNNL_ARG_TO, d, dst->data);
+    bench_peer_scales(p, attr, DNNL_ARG_SRC, src);
+    bench_peer_scales(p, attr, DNNL_ARG_DST, dst);
     (void)dnnl_reorder_primitive_desc_create(&pd, s, p->engine, d, p->engine, attr);
-    p = finish(p, pd);
+    p = bench_peer_finish(p, pd);
     dnnl_primitive_attr_destroy(attr);
     dnnl_memory_desc_destroy(s);
     dnnl_memory_desc_destroy(d);
@@ -92,9 +87,9 @@ bench_peer *bench_peer_reorder(const bench_tensor *src, const bench_tensor *dst)
 }
 
 bench_peer *bench_peer_add_relu(const bench_tensor *src0, const bench_tensor *src1, const bench_tensor *dst) {
-    bench_peer *p = start();
+    bench_peer *p = bench_peer_start();
     if (!p) return NULL;
-    dnnl_memory_desc_t a = desc_of(src0), b = desc_of(src1), d = desc_of(dst);
+    dnnl_memory_desc_t a = bench_peer_desc(src0), b = bench_peer_desc(src1), d = bench_peer_desc(dst);
     dnnl_primitive_attr_t attr = NULL;
     dnnl_post_ops_t ops = NULL;
     dnnl_primitive_desc_t pd = NULL;
@@ -104,13 +99,13 @@ bench_peer *bench_peer_add_relu(const bench_tensor *src0, const bench_tensor *sr
     if (dst->scale != 0.0f) /* binary has no destination scale: a multiplication does its work */
         (void)dnnl_post_ops_append_eltwise(ops, dnnl_eltwise_linear, 1.0f / dst->scale, 0.0f);
     (void)dnnl_primitive_attr_set_post_ops(attr, ops);
-    add_arg(p, DNNL_ARG_SRC_0, a, src0->data);
-    add_arg(p, DNNL_ARG_SRC_1, b, src1->data);
-    add_arg(p, DNNL_ARG_DST, d, dst->data);
-    quantization(p, attr, DNNL_ARG_SRC_0, src0);
-    quantization(p, attr, DNNL_ARG_SRC_1, src1);
+    bench_peer_arg(p, DNNL_ARG_SRC_0, a, src0->data);
+    bench_peer_arg(p, DNNL_ARG_SRC_1, b, src1->data);
+    bench_peer_arg(p, DNNL_ARG_DST, d, dst->data);
+    bench_peer_scales(p, attr, DNNL_ARG_SRC_0, src0);
+    bench_peer_scales(p, attr, DNNL_ARG_SRC_1, src1);
     (void)dnnl_binary_primitive_desc_create(&pd, p->engine, dnnl_binary_add, a, b, d, attr);
-    p = finish(p, pd);
+    p = bench_peer_finish(p, pd);
     dnnl_post_ops_destroy(ops);
     dnnl_primitive_attr_destroy(attr);
     dnnl_memory_desc_destroy(a);
@@ -119,34 +114,35 @@ bench_peer *bench_peer_add_relu(const bench_tensor *src0, const bench_tensor *sr
     return p;
 }
 
-bench_peer *bench_peer_pool2x2(const bench_tensor *src, const bench_tensor *dst, bool is_max) {
-    bench_peer *p = start();
+bench_peer *bench_peer_pool(const bench_tensor *src, const bench_tensor *dst, bool is_max, int64_t kernel,
+                            int64_t stride, int64_t pad) {
+    bench_peer *p = bench_peer_start();
     if (!p) return NULL;
-    dnnl_memory_desc_t s = desc_of(src), d = desc_of(dst);
+    dnnl_memory_desc_t s = bench_peer_desc(src), d = bench_peer_desc(dst);
     dnnl_primitive_desc_t pd = NULL;
-    const dnnl_dims_t two = {2, 2}, none = {0};
-    add_arg(p, DNNL_ARG_SRC, s, src->data);
-    add_arg(p, DNNL_ARG_DST, d, dst->data);
+    const dnnl_dims_t k = {kernel, kernel}, by = {stride, stride}, none = {0}, p0 = {pad, pad};
+    bench_peer_arg(p, DNNL_ARG_SRC, s, src->data);
+    bench_peer_arg(p, DNNL_ARG_DST, d, dst->data);
     (void)dnnl_pooling_forward_primitive_desc_create(&pd, p->engine, dnnl_forward_inference,
                                                      is_max ? dnnl_pooling_max : dnnl_pooling_avg_exclude_padding, s, d,
-                                                     two, two, none, none, none, NULL);
-    p = finish(p, pd);
+                                                     k, by, none, p0, p0, NULL);
+    p = bench_peer_finish(p, pd);
     dnnl_memory_desc_destroy(s);
     dnnl_memory_desc_destroy(d);
     return p;
 }
 
 bench_peer *bench_peer_concat(const bench_tensor *src0, const bench_tensor *src1, const bench_tensor *dst, int axis) {
-    bench_peer *p = start();
+    bench_peer *p = bench_peer_start();
     if (!p) return NULL;
-    dnnl_memory_desc_t s[2] = {desc_of(src0), desc_of(src1)}, d = desc_of(dst);
+    dnnl_memory_desc_t s[2] = {bench_peer_desc(src0), bench_peer_desc(src1)}, d = bench_peer_desc(dst);
     dnnl_primitive_desc_t pd = NULL;
     const_dnnl_memory_desc_t srcs[2] = {s[0], s[1]};
-    add_arg(p, DNNL_ARG_MULTIPLE_SRC, s[0], src0->data);
-    add_arg(p, DNNL_ARG_MULTIPLE_SRC + 1, s[1], src1->data);
-    add_arg(p, DNNL_ARG_DST, d, dst->data);
+    bench_peer_arg(p, DNNL_ARG_MULTIPLE_SRC, s[0], src0->data);
+    bench_peer_arg(p, DNNL_ARG_MULTIPLE_SRC + 1, s[1], src1->data);
+    bench_peer_arg(p, DNNL_ARG_DST, d, dst->data);
     (void)dnnl_concat_primitive_desc_create(&pd, p->engine, d, 2, axis, srcs, NULL);
-    p = finish(p, pd);
+    p = bench_peer_finish(p, pd);
     dnnl_memory_desc_destroy(s[0]);
     dnnl_memory_desc_destroy(s[1]);
     dnnl_memory_desc_destroy(d);
@@ -154,7 +150,7 @@ bench_peer *bench_peer_concat(const bench_tensor *src0, const bench_tensor *src1
 }
 
 /* The weights in the layout that the primitive asks for. */
-static bool add_packed(bench_peer *p, dnnl_primitive_desc_t pd, const_dnnl_memory_desc_t plain, void *data) {
+bool bench_peer_packed(bench_peer *p, dnnl_primitive_desc_t pd, const_dnnl_memory_desc_t plain, void *data) {
     const_dnnl_memory_desc_t want = dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0);
     dnnl_memory_t from = NULL, to = NULL;
     dnnl_primitive_desc_t reorder_pd = NULL;
@@ -181,9 +177,10 @@ static bool add_packed(bench_peer *p, dnnl_primitive_desc_t pd, const_dnnl_memor
 
 bench_peer *bench_peer_matmul(const bench_tensor *src, const bench_tensor *weights, const bench_tensor *dst,
                               void *scales, int64_t k_group) {
-    bench_peer *p = start();
+    bench_peer *p = bench_peer_start();
     if (!p) return NULL;
-    dnnl_memory_desc_t s = desc_of(src), w = desc_of(weights), d = desc_of(dst), any = NULL, scale_md = NULL;
+    dnnl_memory_desc_t s = bench_peer_desc(src), w = bench_peer_desc(weights), d = bench_peer_desc(dst), any = NULL,
+                       scale_md = NULL;
     dnnl_primitive_attr_t attr = NULL;
     dnnl_primitive_desc_t pd = NULL;
     (void)dnnl_primitive_attr_create(&attr);
@@ -195,18 +192,18 @@ bench_peer *bench_peer_matmul(const bench_tensor *src, const bench_tensor *weigh
                                              grouped ? group : NULL, dnnl_f32);
         (void)dnnl_memory_desc_create_with_tag(&scale_md, grouped ? 2 : 1, grouped ? dims : dims + 1, dnnl_f32,
                                                grouped ? dnnl_ab : dnnl_a);
-        add_arg(p, DNNL_ARG_ATTR_SCALES | DNNL_ARG_WEIGHTS, scale_md, scales);
+        bench_peer_arg(p, DNNL_ARG_ATTR_SCALES | DNNL_ARG_WEIGHTS, scale_md, scales);
     }
-    add_arg(p, DNNL_ARG_SRC, s, src->data);
-    add_arg(p, DNNL_ARG_DST, d, dst->data);
+    bench_peer_arg(p, DNNL_ARG_SRC, s, src->data);
+    bench_peer_arg(p, DNNL_ARG_DST, d, dst->data);
     (void)dnnl_memory_desc_create_with_tag(&any, 2, weights->dims, (dnnl_data_type_t)weights->dtype,
                                            dnnl_format_tag_any);
     if (dnnl_matmul_primitive_desc_create(&pd, p->engine, s, any, NULL, d, attr) != dnnl_success ||
-        !add_packed(p, pd, w, weights->data)) {
+        !bench_peer_packed(p, pd, w, weights->data)) {
         dnnl_primitive_desc_destroy(pd);
         pd = NULL;
     }
-    p = finish(p, pd);
+    p = bench_peer_finish(p, pd);
     dnnl_primitive_attr_destroy(attr);
     dnnl_memory_desc_destroy(scale_md);
     dnnl_memory_desc_destroy(any);
@@ -249,8 +246,9 @@ bench_peer *bench_peer_add_relu(const bench_tensor *src0, const bench_tensor *sr
     (void)src0, (void)src1, (void)dst;
     return NULL;
 }
-bench_peer *bench_peer_pool2x2(const bench_tensor *src, const bench_tensor *dst, bool is_max) {
-    (void)src, (void)dst, (void)is_max;
+bench_peer *bench_peer_pool(const bench_tensor *src, const bench_tensor *dst, bool is_max, int64_t kernel,
+                            int64_t stride, int64_t pad) {
+    (void)src, (void)dst, (void)is_max, (void)kernel, (void)stride, (void)pad;
     return NULL;
 }
 bench_peer *bench_peer_concat(const bench_tensor *src0, const bench_tensor *src1, const bench_tensor *dst, int axis) {

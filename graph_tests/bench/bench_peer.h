@@ -1,5 +1,5 @@
-/* The peer of the kernel benchmark: oneDNN primitives prepared once, run many times, on the calling thread. Without oneDNN
- * every create function gives NULL. */
+/* The peer of the kernel benchmark: oneDNN primitives prepared once, run many times, on as many threads as OpenMP has when they
+ * are made. Without oneDNN every create function gives NULL. Further primitives: bench_peer_dnnl.h. */
 #ifndef BENCH_PEER_H
 #define BENCH_PEER_H
 
@@ -18,14 +18,17 @@ typedef struct bench_tensor {
     int64_t dims[QDQ_MAX_NDIMS], strides[QDQ_MAX_NDIMS]; /* elements */
     float scale;                                         /* 0: none */
     int32_t zp;
+    void *scales; /* instead of scale: f32, one for each place along the axes of scale_mask */
+    int scale_mask;
 } bench_tensor;
 
 /* dst = reorder(src), with both tensors' scales and zero points. */
 bench_peer *bench_peer_reorder(const bench_tensor *src, const bench_tensor *dst);
 /* dst = relu(src0 + src1), the sources' scales and the destination's as oneDNN takes them; zero points are not supported. */
 bench_peer *bench_peer_add_relu(const bench_tensor *src0, const bench_tensor *src1, const bench_tensor *dst);
-/* 2x2 pooling with stride 2, maximum or average. */
-bench_peer *bench_peer_pool2x2(const bench_tensor *src, const bench_tensor *dst, bool is_max);
+/* Square windows over two axes, maximum or average of what is inside. */
+bench_peer *bench_peer_pool(const bench_tensor *src, const bench_tensor *dst, bool is_max, int64_t kernel,
+                            int64_t stride, int64_t pad);
 bench_peer *bench_peer_concat(const bench_tensor *src0, const bench_tensor *src1, const bench_tensor *dst, int axis);
 /* dst = src * weights in two dims, the weights packed beforehand. Integer weights are decompressed: `scales` has one f32 per
  * k_group rows and column. */

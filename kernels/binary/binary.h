@@ -44,6 +44,8 @@ typedef struct qk_binary_step {
 } qk_binary_step;
 
 enum { QK_BINARY_MAX_STEPS = 16 };
+/* Elements for each thread that is asked: with fewer, asking costs more than it brings. */
+#define QK_BINARY_GRAIN (16 * 1024)
 
 typedef struct qk_binary {
     qk_binary_end src, dst;

@@ -12,6 +12,9 @@
 extern "C" {
 #endif
 
+/* Bytes for each thread that is asked: with fewer, asking costs more than it brings. */
+#define QK_LUT_GRAIN (128 * 1024)
+
 typedef void qk_lut_x8_fn(const uint8_t table[256], const void *src, void *dst, size_t n);
 
 /* The best under the present cap; the level through isa_out, which may be NULL. */

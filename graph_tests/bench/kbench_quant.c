@@ -1,0 +1,180 @@
+/* Quantize and dequantize, alone: every pair of types, every granularity, in L2 and in memory. */
+#include "kbench_floor.h"
+#include "kernels/quant/quant.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct quant_case {
+    qk_quant quant;
+    bool quantize;
+    float *scales; /* all the same: a per-channel peer has its own way, its work is what matters */
+    int32_t *zps;
+    void *src, *dst;
+    size_t n, dims[3];
+    int axis; /* of the scales in dims; -1: none */
+} quant_case;
+
+static qk_isa prepare(void *arg, int n_threads) {
+    quant_case *c = arg;
+    (void)n_threads;
+    return qk_quant_init(&c->quant) ? qk_quant_isa(&c->quant) : QK_ISA_ref;
+}
+
+static void run(void *arg, int part, int n_parts) {
+    const quant_case *c = arg;
+    size_t n, first = kbench_part(c->n, QK_QUANT_SPLIT, part, n_parts, &n);
+    if (n == 0) return;
+    if (c->quantize)
+        qk_quantize(&c->quant, c->scales, c->zps, c->src, c->dst, first, n);
+    else
+        qk_dequantize(&c->quant, c->scales, c->zps, c->src, c->dst, first, n);
+}
+
+static void run_floor(void *arg, int part, int n_parts) {
+    const quant_case *c = arg;
+    size_t n, first = kbench_part(c->n, QK_QUANT_SPLIT, part, n_parts, &n);
+    if (n == 0) return;
+    if (c->quantize)
+        kbench_floors_of_host()->quantize_s8((const float *)c->src + first, (int8_t *)c->dst + first, n,
+                                             1.0f / c->scales[0], 0.0f);
+    else
+        kbench_floors_of_host()->dequantize_s8((const int8_t *)c->src + first, (float *)c->dst + first, n, c->scales[0],
+                                               c->quant.stream);
+}
+
+static bench_tensor tensor(const quant_case *c, void *data, qdq_dtype dtype) {
+    const int64_t d[3] = {(int64_t)c->dims[0], (int64_t)c->dims[1], (int64_t)c->dims[2]};
+    return (bench_tensor){
+        .data = data, .dtype = dtype, .ndims = 3, .dims = {d[0], d[1], d[2]}, .strides = {d[1] * d[2], d[2], 1}};
+}
+
+/* Zero points along an axis, and other types than bytes: oneDNN has none. */
+static bench_peer *peer(void *arg) {
+    const quant_case *c = arg;
+    bench_tensor real = tensor(c, c->quantize ? c->src : c->dst, c->quant.real);
+    bench_tensor stored = tensor(c, c->quantize ? c->dst : c->src, c->quant.stored);
+    if (c->axis >= 0) {
+        stored.scales = c->scales;
+        stored.scale_mask = 1 << c->axis;
+        if (c->zps) return NULL;
+    } else {
+        stored.scale = c->scales[0];
+        stored.zp = c->zps ? c->zps[0] : 0;
+    }
+    return c->quantize ? bench_peer_reorder(&real, &stored) : bench_peer_reorder(&stored, &real);
+}
+
+typedef struct form {
+    const char *name;
+    int axis;
+    size_t group; /* of the last axis */
+    bool has_zp;
+} form;
+
+static const form tensor_form = {"tensor", -1, 0, false}, tensor_zp = {"tensor+zp", -1, 0, true},
+                  axis0 = {"axis 0", 0, 0, false}, axis1 = {"axis 1", 1, 0, false}, last = {"last axis", 2, 0, false},
+                  last_zp = {"last axis+zp", 2, 0, true}, group32 = {"group 32+zp", -1, 32, true},
+                  group128 = {"group 128+zp", -1, 128, true};
+
+static qk_quant_map map_of(const form *f, const size_t *dims) {
+    if (f->group) return (qk_quant_map){dims[1], dims[2], 1, f->group, dims[1] * ((dims[2] + f->group - 1) / f->group)};
+    switch (f->axis) {
+    case 0: return (qk_quant_map){dims[0], dims[1] * dims[2], 1, dims[1] * dims[2], 0};
+    case 1: return (qk_quant_map){dims[1], dims[2], 1, dims[2], 0};
+    case 2: return (qk_quant_map){1, dims[2], 1, 1, 0};
+    default: return QK_QUANT_PER_TENSOR;
+    }
+}
+
+static size_t bits_of(qdq_dtype dtype) {
+    return qdq_dtype_bits(dtype);
+}
+
+typedef struct shape {
+    const char *name;
+    size_t dims[3];
+} shape;
+
+static void measure(kbench *b, bool quantize, qdq_dtype real, qdq_dtype stored, const form *f, const shape *s) {
+    char name[96];
+    if (quantize)
+        snprintf(name, sizeof name, "quantize %s %s %s %s", qdq_dtype_name(real), qdq_dtype_name(stored), f->name,
+                 s->name);
+    else
+        snprintf(name, sizeof name, "dequantize %s %s %s %s", qdq_dtype_name(stored), qdq_dtype_name(real), f->name,
+                 s->name);
+    if (!kbench_wants(b, name)) return;
+    const size_t n = s->dims[0] * s->dims[1] * s->dims[2];
+    const size_t real_bytes = n * bits_of(real) / 8, stored_bytes = n * bits_of(stored) / 8;
+    const size_t n_params = f->group       ? s->dims[0] * s->dims[1] * ((s->dims[2] + f->group - 1) / f->group)
+                            : f->axis >= 0 ? s->dims[f->axis]
+                                           : 1;
+    quant_case c = {.quantize = quantize,
+                    .n = n,
+                    .dims = {s->dims[0], s->dims[1], s->dims[2]},
+                    .axis = f->axis,
+                    .scales = kbench_buffer(b, n_params * sizeof *c.scales),
+                    .zps = f->has_zp ? kbench_buffer(b, n_params * sizeof *c.zps) : NULL};
+    for (size_t i = 0; i < n_params; i++) {
+        c.scales[i] = 0.0213f;
+        if (c.zps) c.zps[i] = 3;
+    }
+    void *reals = real == QDQ_DTYPE_F32 ? (void *)kbench_floats(b, n) : kbench_buffer(b, real_bytes);
+    void *integers = kbench_buffer(b, stored_bytes);
+    c.src = quantize ? reals : integers;
+    c.dst = quantize ? integers : reals;
+    c.quant.real = real;
+    c.quant.stored = stored;
+    c.quant.order = QK_ADD_THEN_ROUND;
+    c.quant.map = map_of(f, s->dims);
+    c.quant.stream = (quantize ? stored_bytes : real_bytes) >= qk_isa_stream_bytes();
+    const bool has_floor = kbench_floors_of_host() && stored == QDQ_DTYPE_S8 && real == QDQ_DTYPE_F32 &&
+                           f == &tensor_form && n % QK_QUANT_SPLIT == 0;
+    const kbench_case k = {.name = name,
+                           .read_bytes = quantize ? real_bytes : stored_bytes,
+                           .write_bytes = quantize ? stored_bytes : real_bytes,
+                           .max_parts = kbench_worth(n, QK_QUANT_GRAIN),
+                           .prepare = prepare,
+                           .run = run,
+                           .floor = has_floor ? run_floor : NULL,
+                           .peer = f->group || bits_of(stored) == 4 ? NULL : peer,
+                           .arg = &c};
+    kbench_measure(b, &k);
+}
+
+void kbench_quant(kbench *b) {
+    /* 320 KiB in all, within any L2; what facts about others are often given for; and far more than any cache. */
+    static const shape small = {"64K", {4, 64, 256}}, middle = {"200K", {1, 64, 3136}},
+                       large = {"26M", {32, 256, 3136}};
+    static const qdq_dtype bytes[] = {QDQ_DTYPE_S8, QDQ_DTYPE_U8},
+                           wide[] = {QDQ_DTYPE_S16, QDQ_DTYPE_U16, QDQ_DTYPE_S32},
+                           four[] = {QDQ_DTYPE_S4, QDQ_DTYPE_U4}, half[] = {QDQ_DTYPE_BF16, QDQ_DTYPE_F16};
+    static const form *const plain[] = {&tensor_form, &tensor_zp, &axis0, &axis1, &last, &last_zp};
+    for (int way = 0; way < 2; way++) {
+        for (size_t t = 0; t < 2; t++)
+            for (size_t f = 0; f < sizeof plain / sizeof plain[0]; f++)
+                measure(b, way == 0, QDQ_DTYPE_F32, bytes[t], plain[f], &small);
+        measure(b, way == 0, QDQ_DTYPE_F32, QDQ_DTYPE_S8, &tensor_form, &middle);
+        measure(b, way == 0, QDQ_DTYPE_F32, QDQ_DTYPE_U8, &tensor_zp, &middle);
+        measure(b, way == 0, QDQ_DTYPE_F32, QDQ_DTYPE_S8, &last, &middle);
+        for (size_t t = 0; t < 3; t++)
+            measure(b, way == 0, QDQ_DTYPE_F32, wide[t], &tensor_form, &small);
+        for (size_t t = 0; t < 2; t++) {
+            measure(b, way == 0, half[t], QDQ_DTYPE_S8, &tensor_form, &small);
+            measure(b, way == 0, half[t], QDQ_DTYPE_U8, &axis1, &small);
+        }
+        for (size_t t = 0; t < 2; t++) {
+            measure(b, way == 0, QDQ_DTYPE_F32, four[t], &tensor_form, &small);
+            measure(b, way == 0, QDQ_DTYPE_F32, four[t], &group32, &small);
+            measure(b, way == 0, QDQ_DTYPE_F32, four[t], &group128, &small);
+        }
+        measure(b, way == 0, QDQ_DTYPE_BF16, QDQ_DTYPE_U4, &group128, &small);
+        measure(b, way == 0, QDQ_DTYPE_F32, QDQ_DTYPE_S8, &tensor_form, &large);
+        measure(b, way == 0, QDQ_DTYPE_F32, QDQ_DTYPE_U8, &tensor_zp, &large);
+        measure(b, way == 0, QDQ_DTYPE_F32, QDQ_DTYPE_S8, &axis1, &large);
+        measure(b, way == 0, QDQ_DTYPE_F32, QDQ_DTYPE_S8, &last, &large);
+        measure(b, way == 0, QDQ_DTYPE_F32, QDQ_DTYPE_U4, &group128, &large);
+        measure(b, way == 0, QDQ_DTYPE_BF16, QDQ_DTYPE_S8, &tensor_form, &large);
+    }
+}

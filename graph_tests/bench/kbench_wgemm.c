@@ -1,0 +1,74 @@
+/* Products of float rows with integer weights that are never made floats as a whole. */
+#include "kbench.h"
+#include "kernels/gemm/gemm.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct gemm_case {
+    qk_gemm gemm;
+    qk_gemm_fn *fn;
+    void *packed, *q;
+    float *a, *c, *scales;
+    size_t m;
+} gemm_case;
+
+static qk_isa prepare(void *arg, int n_threads) {
+    gemm_case *c = arg;
+    qk_isa isa = QK_ISA_ref;
+    (void)n_threads;
+    c->fn = qk_gemm_choose(&c->gemm, NULL, &isa);
+    return isa;
+}
+
+static void run(void *arg, int part, int n_parts) {
+    const gemm_case *c = arg;
+    size_t n, first = kbench_part(c->gemm.n_panels, 1, part, n_parts, &n);
+    if (n) c->fn(&c->gemm, c->packed, c->a, c->gemm.k, c->c, c->gemm.n, c->m, first, n);
+}
+
+static bench_peer *peer(void *arg) {
+    const gemm_case *c = arg;
+    const int64_t m = (int64_t)c->m, k = (int64_t)c->gemm.k, n = (int64_t)c->gemm.n;
+    const bench_tensor s = {.data = c->a, .dtype = QDQ_DTYPE_F32, .ndims = 2, .dims = {m, k}, .strides = {k, 1}};
+    const bench_tensor d = {.data = c->c, .dtype = QDQ_DTYPE_F32, .ndims = 2, .dims = {m, n}, .strides = {n, 1}};
+    const bench_tensor w = {.data = c->q, .dtype = c->gemm.weights, .ndims = 2, .dims = {k, n}, .strides = {n, 1}};
+    return bench_peer_matmul(&s, &w, &d, c->scales, (int64_t)c->gemm.k_group);
+}
+
+static void measure(kbench *b, qdq_dtype type, size_t k, size_t n, size_t k_group, bool has_zp, size_t m) {
+    char name[96];
+    snprintf(name, sizeof name, "f32 x %s%s group %zu %zux%zux%zu", qdq_dtype_name(type), has_zp ? "+zp" : "", k_group,
+             m, k, n);
+    if (!kbench_wants(b, name)) return;
+    gemm_case c = {.gemm = {.weights = type, .k = k, .n = n, .k_group = k_group, .has_zp = has_zp}, .m = m};
+    if (!qk_gemm_init(&c.gemm)) return;
+    c.a = kbench_floats(b, m * k);
+    c.c = kbench_floats(b, m * n);
+    c.scales = kbench_floats(b, k / k_group * n);
+    c.q = kbench_buffer(b, k * n);
+    c.packed = kbench_buffer(b, c.gemm.packed_bytes);
+    int32_t *zps = kbench_buffer(b, k / k_group * n * sizeof *zps);
+    memset(zps, 0, k / k_group * n * sizeof *zps);
+    const qk_gemm_source source = {c.q, n, 1, c.scales, zps, 1, n, 1};
+    if (!qk_gemm_pack(&c.gemm, &source, c.packed)) return;
+    /* One row is about reading the weights, many are about multiplying. */
+    const kbench_case kase = {.name = name,
+                              .read_bytes = c.gemm.packed_bytes,
+                              .products = m < 8 ? KBENCH_NONE : KBENCH_FLOAT32,
+                              .macs = (double)m * (double)k * (double)n,
+                              .prepare = prepare,
+                              .run = run,
+                              .peer = peer,
+                              .arg = &c};
+    kbench_measure(b, &kase);
+}
+
+void kbench_wgemm(kbench *b) {
+    static const size_t rows[] = {1, 4, 16, 128};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        measure(b, QDQ_DTYPE_S8, 4096, 4096, 4096, false, rows[i]);
+        measure(b, QDQ_DTYPE_U4, 4096, 4096, 128, true, rows[i]);
+        measure(b, QDQ_DTYPE_S8, 768, 768, 768, false, rows[i]);
+    }
+}
