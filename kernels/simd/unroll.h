@@ -25,4 +25,18 @@
         }                                                                                                              \
     } while (0)
 
+/* Six times likewise: 0 … 5. */
+#define QK_SIX_TIMES(k, ...)                                                                                           \
+    do {                                                                                                               \
+        QK_FOUR_TIMES(k, __VA_ARGS__);                                                                                 \
+        {                                                                                                              \
+            enum { k = 4 };                                                                                            \
+            __VA_ARGS__;                                                                                               \
+        }                                                                                                              \
+        {                                                                                                              \
+            enum { k = 5 };                                                                                            \
+            __VA_ARGS__;                                                                                               \
+        }                                                                                                              \
+    } while (0)
+
 #endif

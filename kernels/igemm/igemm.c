@@ -1,0 +1,129 @@
+#include "kernels/igemm/igemm_row.h"
+
+static const struct {
+    qk_isa isa;
+    bool is_float;
+    size_t nr, kr, elem_bytes;
+    qk_igemm_fn *fn;
+} rows[] = {
+#define x8                                    false
+#define f32                                   true
+#define QK_IGEMM(level, types, nr, kr, bytes) {QK_ISA_##level, types, nr, kr, bytes, qk_igemm_##types##_##level},
+#include "kernels/igemm/igemm.def"
+#undef QK_IGEMM
+#undef x8
+#undef f32
+};
+
+static bool is_x8(qdq_dtype d) {
+    return d == QDQ_DTYPE_U8 || d == QDQ_DTYPE_S8;
+}
+
+static qk_igemm_sums_fn *choose_sums(void) {
+#if defined(__x86_64__)
+    if (qk_isa_has(QK_ISA_avx2)) return qk_igemm_sums_avx2;
+#endif
+    return qk_igemm_sums_ref;
+}
+
+static bool set_sizes(qk_igemm *g) {
+    size_t kc, k, sums;
+    if (__builtin_add_overflow(g->kc, g->kr - 1, &kc)) return false;
+    kc = kc / g->kr * g->kr;
+    g->n_panels = (g->n - 1) / QK_IGEMM_COLS + 1;
+    if (__builtin_mul_overflow(kc, g->n_taps, &k) || k > PTRDIFF_MAX / 4) return false;
+    if (__builtin_mul_overflow(k, QK_IGEMM_COLS * g->elem_bytes, &g->panel_bytes)) return false;
+    g->panel_bytes = (g->panel_bytes + 63) / 64 * 64;
+    if (__builtin_mul_overflow(g->n_panels, QK_IGEMM_COLS * sizeof(int32_t), &sums)) return false;
+    if (g->row_sums == NULL) sums = 0;
+    return !__builtin_mul_overflow(g->panel_bytes, g->n_panels, &g->packed_bytes) &&
+           !__builtin_add_overflow(g->packed_bytes, sums, &g->packed_bytes);
+}
+
+bool qk_igemm_init(qk_igemm *g) {
+    const bool is_float = g->src == QDQ_DTYPE_F32 && g->weights == QDQ_DTYPE_F32;
+    if (!is_float && !(is_x8(g->src) && is_x8(g->weights))) return false;
+    if (g->n_taps == 0 || g->kc == 0 || g->n == 0) return false;
+    size_t i = 0;
+    while (rows[i].is_float != is_float || !qk_isa_has(rows[i].isa)) /* the last are ref, which is always there */
+        i++;
+    g->run = rows[i].fn;
+    g->isa = rows[i].isa;
+    g->nr = rows[i].nr;
+    g->kr = rows[i].kr;
+    g->elem_bytes = rows[i].elem_bytes;
+    g->row_sums = is_float ? NULL : choose_sums();
+    g->src_shift = g->src == QDQ_DTYPE_S8 ? 128 : 0;
+    g->weights_shift = g->weights == QDQ_DTYPE_U8 ? 128 : 0;
+    return set_sizes(g);
+}
+
+const int32_t *qk_igemm_col_sums(const qk_igemm *g, const void *packed) {
+    return (const int32_t *)(const void *)((const uint8_t *)packed + g->n_panels * g->panel_bytes);
+}
+
+static float load_f32(qdq_dtype dtype, const void *data, ptrdiff_t at) {
+    uint16_t half;
+    uint32_t bits;
+    float f;
+    if (dtype == QDQ_DTYPE_F32) {
+        memcpy(&f, (const char *)data + 4 * at, sizeof f);
+        return f;
+    }
+    memcpy(&half, (const char *)data + 2 * at, sizeof half);
+    bits = (uint32_t)half << 16;
+    if (dtype == QDQ_DTYPE_F16) { /* the exponent moves by a multiplication, which is right for subnormals, too */
+        const uint32_t magnitude = (uint32_t)(half & 0x7fffu) << 13;
+        memcpy(&f, &magnitude, sizeof f);
+        f *= 0x1p112f;
+        if ((half & 0x7c00u) == 0x7c00u) {
+            bits = magnitude | 0x7f800000u;
+            memcpy(&f, &bits, sizeof f);
+        }
+        return half & 0x8000u ? -f : f;
+    }
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+/* The columns of one block of nr, in the order [k / kr][nr][kr]. `at` is the source's element of the block's first column at tap t. */
+static void pack_block(const qk_igemm *g, const qk_igemm_source *s, ptrdiff_t at, size_t n_cols, uint8_t *out,
+                       int32_t *sums) {
+    const uint8_t flip = g->weights_shift != 0 ? 0x80 : 0;
+    for (size_t k = 0; k < g->kc; k++) {
+        const size_t to = k / g->kr * g->kr * g->nr + k % g->kr;
+        for (size_t j = 0; j < n_cols; j++) {
+            const ptrdiff_t from = at + (ptrdiff_t)k * s->k_stride + (ptrdiff_t)j * s->n_stride;
+            uint8_t *p = out + (to + j * g->kr) * g->elem_bytes;
+            if (g->elem_bytes == 4) {
+                const float f = load_f32(s->dtype, s->data, from);
+                memcpy(p, &f, sizeof f);
+                continue;
+            }
+            const int8_t w = (int8_t)(((const uint8_t *)s->data)[from] ^ flip);
+            const int16_t wide = w;
+            sums[j] += w;
+            if (g->elem_bytes == 2)
+                memcpy(p, &wide, sizeof wide);
+            else
+                *p = (uint8_t)w;
+        }
+    }
+}
+
+void qk_igemm_pack(const qk_igemm *g, const qk_igemm_source *s, void *packed, size_t first, size_t n) {
+    const size_t kc = qk_igemm_kc(g), block_bytes = g->n_taps * kc * g->nr * g->elem_bytes;
+    for (size_t p = first; p < first + n; p++) {
+        const size_t n_cols = qk_igemm_cols_of(g, p);
+        uint8_t *panel = (uint8_t *)packed + p * g->panel_bytes;
+        int32_t sums[QK_IGEMM_COLS] = {0};
+        memset(panel, 0, g->panel_bytes);
+        for (size_t col = 0; col < n_cols; col += g->nr)
+            for (size_t t = 0; t < g->n_taps; t++)
+                pack_block(g, s, (ptrdiff_t)t * s->tap_stride + (ptrdiff_t)(p * QK_IGEMM_COLS + col) * s->n_stride,
+                           n_cols - col < g->nr ? n_cols - col : g->nr,
+                           panel + col / g->nr * block_bytes + t * kc * g->nr * g->elem_bytes, sums + col);
+        if (g->row_sums != NULL)
+            memcpy((uint8_t *)packed + g->n_panels * g->panel_bytes + p * sizeof sums, sums, sizeof sums);
+    }
+}
