@@ -1,5 +1,6 @@
 #include "patterns/guards.h"
 
+#include "ir/spelled.h"
 #include "patterns/sets.h"
 
 static const char *const words[] = {
@@ -94,6 +95,45 @@ static bool dq_behind(const qdq_graph *graph, const qdqi_op *op, uint32_t value)
         op = &graph->ops[producer];
         if (qdqi_set_dq.has(op)) return true;
         if (!qdqi_set_view.has(op)) return false;
+    }
+    return false;
+}
+
+static bool layernorm_form(const qdq_graph *graph, const qdqi_op *op, uint32_t value) {
+    qdqi_spelled form;
+    (void)value;
+    return qdqi_spelled_read(graph, op, true, &form);
+}
+
+static bool rmsnorm_form(const qdq_graph *graph, const qdqi_op *op, uint32_t value) {
+    qdqi_spelled form;
+    (void)value;
+    return qdqi_spelled_read(graph, op, false, &form);
+}
+
+static bool is_constant(const qdq_graph *graph, uint32_t value) {
+    const qdqi_value *v = &graph->values[value];
+    if (v->data || v->desc.property == QDQ_PROPERTY_CONSTANT) return true;
+    if (v->producer == QDQI_NONE) return false;
+    const qdqi_op *op = &graph->ops[v->producer];
+    return op->folded || (qdqi_set_dq.has(op) && const_src(graph, op, QDQI_NONE));
+}
+
+static bool of_one(const qdq_graph *graph, const qdqi_op *op, uint32_t value) {
+    (void)value;
+    return op->kind != QDQI_OP_DIVIDE || is_constant(graph, op->in[0]);
+}
+
+/* `op` is the Quantize or the Dequantize. */
+static bool before_affine(const qdq_graph *graph, const qdqi_op *op, uint32_t value) {
+    (void)value;
+    for (uint32_t step = qdqi_set_dq.has(op) ? 1 : 0; step < 2; step++) {
+        const qdqi_value *out = &graph->values[op->out[0]];
+        if (out->n_uses != 1 || out->is_output || op->n_out != 1) return false;
+        const qdqi_op *user = &graph->ops[out->uses[0].op];
+        if (step == 1) return qdqi_set_affine.has(user) && is_constant(graph, user->in[out->uses[0].port == 0 ? 1 : 0]);
+        if (!qdqi_set_dq.has(user)) return false;
+        op = user;
     }
     return false;
 }

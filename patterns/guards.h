@@ -35,7 +35,8 @@ extern "C" {
     X(NOT_CONSTANT, "not_constant", "the source is not constant")                                                      \
     X(MODE, "mode", "an attribute selects another computation")                                                        \
     X(CONTINUES, "continues", "an elementwise op before it is where the run starts")                                   \
-    X(NOT_DEQUANTIZED, "not_dequantized", "what the op reads is made by other ops than a Dequantize")
+    X(NOT_DEQUANTIZED, "not_dequantized", "what the op reads is made by other ops than a Dequantize")                  \
+    X(FORM, "form", "the ops up to here are wired otherwise, or have other attributes")
 
 typedef enum qdqi_why {
 #define QDQI_WHY_ROW(id, word, text) QDQI_WHY_##id,
@@ -67,6 +68,10 @@ typedef struct qdqi_guard {
     X(const_src, NOT_CONSTANT, "input 0 is constant")                                                                  \
     X(nearest, MODE, "an interpolation takes the nearest element")                                                     \
     X(starts_run, CONTINUES, "input 0 is not made by an elementwise op")                                               \
+    X(layernorm_form, FORM, "the ops up to here spell out a layer normalisation")                                      \
+    X(rmsnorm_form, FORM, "the ops up to here spell out a normalisation by the root of the mean square")               \
+    X(of_one, FORM, "a division has a constant dividend")                                                              \
+    X(before_affine, FORM, "a Dequantize and a multiplication or addition of a constant follow, and nothing else")     \
     X(dq_behind, NOT_DEQUANTIZED, "behind it and at most one more view is a Dequantize, a graph input or a constant")
 
 #define QDQI_GUARD_DECL(guard, reason, text) extern const qdqi_guard qdqi_guard_##guard;

@@ -400,11 +400,23 @@ static void restore(qdqi_matcher *m, uint32_t n_members, uint32_t n_listed) {
     m->members[n_members - 1].open = m->graph->ops[last].n_out ? m->n_uses[out_value(m, last)] : 0;
 }
 
+/* What is left open is closed by a later node, or the attempt fails there: nothing is ever undone. */
+static bool match_open(qdqi_matcher *m, uint32_t node_index, uint32_t min, uint32_t max) {
+    uint32_t n = 0;
+    while (n < max) {
+        const uint32_t op = next_op(m);
+        if (op == QDQI_NONE || !add_downstream(m, &m->pattern->nodes[node_index], op)) break;
+        n++;
+    }
+    return n >= min || report(m, node_index, false);
+}
+
 static bool match_downstream(qdqi_matcher *m, uint32_t node_index) {
     const qdqi_pnode *node = &m->pattern->nodes[node_index];
     const uint32_t max = node->rep_max ? node->rep_max : 1;
     const uint32_t min = node->optional ? 0 : node->rep_max ? node->rep_min : 1;
     uint32_t n_closed = 0, closed_members = m->n_members, closed_listed = m->n_listed;
+    if (node->open) return match_open(m, node_index, min, max);
     for (uint32_t n = 0;; n++) {
         if (n == max) {
             refuse(m, QDQI_WHY_TOO_LONG, NULL, QDQI_NONE, out_value(m, m->members[m->n_members - 1].op));

@@ -10,6 +10,8 @@
  *   ANY_SIDE          the chain may enter a binary op by either port (commutative ops always take either port)
  *   DQ_OTHER          an operand that is not the chain's may come through a Dequantize (and views), which are absorbed
  *   SELF_OTHER        the run may be a small graph instead of a line: x * sigmoid(x), x * x, x * clip(x + 3)
+ *   OPEN              what the match made up to here may be needed by ops further on: the next node without OPEN closes it. Such
+ *                     nodes stand between required ones
  *   VARIADIC          every input port of the op, however many, is fed by the node that IN names
  *   RECOMPUTE         may be absorbed although others use it, as a Dequantize may: for ops on constants, and for views of a
  *                     Dequantize
@@ -42,7 +44,7 @@ extern "C" {
 #endif
 
 enum {
-    QDQI_PATTERN_MAX_NODES = 24,
+    QDQI_PATTERN_MAX_NODES = 28,
     QDQI_PATTERN_MAX_INPUTS = 5, /* ports that IN can name */
     QDQI_PATTERN_MAX_GUARDS = 4,
     QDQI_PATTERN_MAX_VIEWS = 2,  /* between a Dequantize and its reader */
@@ -62,11 +64,11 @@ typedef struct qdqi_pnode {
     const qdqi_set *set; /* NULL when `kind` decides */
     bool anchor;
     bool optional;
-    bool any_side, dq_other, self_other; /* downstream nodes */
-    bool variadic;                       /* anchor */
-    bool recompute;                      /* upstream nodes */
-    uint8_t region;                      /* upstream nodes: most ops */
-    uint8_t rep_min, rep_max;            /* downstream nodes; 0,0: exactly one */
+    bool any_side, dq_other, self_other, open; /* downstream nodes */
+    bool variadic;                             /* anchor */
+    bool recompute;                            /* upstream nodes */
+    uint8_t region;                            /* upstream nodes: most ops */
+    uint8_t rep_min, rep_max;                  /* downstream nodes; 0,0: exactly one */
     uint8_t n_in;
     int8_t in[QDQI_PATTERN_MAX_INPUTS];
     const struct qdqi_guard *guards[QDQI_PATTERN_MAX_GUARDS];

@@ -16,6 +16,7 @@ enum { OUT = -1 };
 #define ANY_SIDE      .any_side = true
 #define DQ_OTHER      .dq_other = true
 #define SELF_OTHER    .self_other = true
+#define OPEN          .open = true
 #define VARIADIC      .variadic = true
 #define RECOMPUTE     .recompute = true
 #define REGION(max)   .region = (max)

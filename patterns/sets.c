@@ -56,6 +56,30 @@ static bool set_chain(const qdqi_op *op) {
     return set_pointwise(op) || set_cast(op);
 }
 
+static bool set_pair(const qdqi_op *op) {
+    return set_dq(op) || set_q(op);
+}
+
+static bool set_square(const qdqi_op *op) {
+    return op->kind == QDQI_OP_SQUARE || op->kind == QDQI_OP_POW || op->kind == QDQI_OP_MULTIPLY;
+}
+
+static bool set_root(const qdqi_op *op) {
+    return op->kind == QDQI_OP_SQRT || op->kind == QDQI_OP_POW;
+}
+
+static bool set_inverse(const qdqi_op *op) {
+    return op->kind == QDQI_OP_RECIPROCAL || op->kind == QDQI_OP_DIVIDE;
+}
+
+static bool set_scaling(const qdqi_op *op) {
+    return op->kind == QDQI_OP_MULTIPLY || op->kind == QDQI_OP_DIVIDE;
+}
+
+static bool set_affine(const qdqi_op *op) {
+    return op->kind == QDQI_OP_MULTIPLY || op->kind == QDQI_OP_ADD;
+}
+
 static bool set_score(const qdqi_op *op) {
     return set_chain(op) || set_view(op) || op->kind == QDQI_OP_SELECT || op->kind == QDQI_OP_GENINDEX ||
            op->kind == QDQI_OP_GREATEREQUAL;

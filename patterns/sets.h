@@ -22,6 +22,12 @@ extern "C" {
     X(view, "what can stand between a Dequantize and its reader: reshape- and transpose-like ops, casts")              \
     X(pointwise, "elementwise unary and binary, BiasAdd, PReLU")                                                       \
     X(chain, "the same and casts")                                                                                     \
+    X(pair, "a Quantize or a Dequantize between two ops that compute")                                                 \
+    X(square, "Square, Pow, Multiply: a value times itself")                                                           \
+    X(root, "Sqrt, Pow")                                                                                               \
+    X(inverse, "Reciprocal, Divide")                                                                                   \
+    X(scaling, "Multiply, Divide")                                                                                     \
+    X(affine, "Multiply, Add")                                                                                         \
     X(score, "what stands between the product and the softmax of an attention: chain and view ops, masks")
 
 #define QDQI_SET_DECL(set, text) extern const qdqi_set qdqi_set_##set;

@@ -35,6 +35,7 @@ typedef struct qdqi_part {
  * lowers the ops one by one.
  *   eltwise   [dq]* - unary|binary chain - [q]
  *   norm      [dq] - SoftMax|LayerNorm|BatchNorm|Reduce... - chain - [q]
+ *   spelled   [dq] - LayerNorm or RMSNorm written as small ops (ir/spelled.h) - chain - [q]
  *   move      dq - data movement - q, and dq - q
  *   concat    dq... - Concat - q
  *   conv      and ConvTranspose
@@ -48,6 +49,7 @@ typedef struct qdqi_part {
     X(pool)                                                                                                            \
     X(eltwise)                                                                                                         \
     X(norm)                                                                                                            \
+    X(spelled)                                                                                                         \
     X(move)                                                                                                            \
     X(concat)
 

@@ -75,6 +75,10 @@ class Generator {
     Id ApplyChain(const std::string &kind, Id v, const Sides &sides);
     Id ApplyCast(const std::string &kind, Id v);
     Id ApplyMove(const std::string &kind, Id v);
+    // A LayerNorm or RMSNorm over the last dims as small ops, a share of them with a Quantize and a Dequantize behind; gamma and
+    // beta (generator_spelled.cc).
+    Id SpelledNorm(Id x, bool centred, double pair_share);
+    Id SpelledAffine(Id v, double pair_share);
     // The op of the kind that makes dims `want` out of what `make` makes.
     Id MakeRelayout(const std::string &kind, const Want &want, const std::function<Id(const Want &)> &make);
 
@@ -88,6 +92,7 @@ class Generator {
     Id ApplyPointwise(const std::vector<std::string> &kinds, Id v, const Sides &sides);
     Id ApplyProduct(Id v, const Sides &sides);
     bool Downstream(size_t node, Id *v);
+    bool MakeSpelled(bool centred);
     bool HasNode(size_t node) const;    // present, itself or what stands in for it
     bool IsRequired(size_t node) const; // in every match
     bool HasGuard(const qdqi_pnode &node, const char *name) const;
