@@ -139,7 +139,10 @@ static const char *why_not_onednn(const request *r) {
 
 static qdq_status try_onednn(const request *r, qdqi_dnnl_prim **out, qdq_error *err) {
     if (!qdqi_dnnl_available()) { /* said once per partition */
-        (void)qdqi_refuse(err, "onednn", "no_onednn");
+        if (qdqi_dnnl_jit_off())
+            (void)qdqi_refuse(err, "onednn", "jit_off");
+        else
+            (void)qdqi_refuse(err, "onednn", "no_onednn");
         return QDQ_E_NO_ONEDNN;
     }
     const char *why = why_not_onednn(r);

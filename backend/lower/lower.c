@@ -390,7 +390,10 @@ uint32_t qdqi_lower_n_refusals(const qdqi_lower *lw) {
 
 void qdqi_lower_refused(qdqi_lower *lw, const char *who, qdq_status st, uint32_t n_before) {
     if (lw->notes == NULL || lw->notes->n_seen != n_before) return;
-    note_refusal(lw, who, st == QDQ_E_NO_ONEDNN ? "no_onednn" : "not_implemented_by_onednn");
+    note_refusal(lw, who,
+                 st != QDQ_E_NO_ONEDNN ? "not_implemented_by_onednn"
+                 : qdqi_dnnl_jit_off() ? "jit_off"
+                                       : "no_onednn");
 }
 
 static qdq_status lower_part(qdqi_lower *lw, const qdqi_part *part, bool nested, qdq_error *err) {

@@ -7,7 +7,9 @@
  * Scales and zero points are runtime arguments of every primitive: f32 (or the dtype asked) and s32 tensors.
  * When oneDNN has no implementation, or answers that it does not know the combination, the function returns
  * QDQ_E_UNSUPPORTED and a one-line reason, and creates nothing. Tensors with a dim of 0 are refused so too ("zero_size").
- * QDQ_MAX_ISA caps the instruction sets that oneDNN may use (our names of levels, or oneDNN's); read at the first call. */
+ * QDQ_MAX_ISA caps the instruction sets that oneDNN may use (our names of levels, or oneDNN's); read at the first call. So is
+ * QDQ_JIT: with `off` no engine and no primitive of oneDNN is made, since all of them generate code at run time; every
+ * request is refused with QDQ_E_NO_ONEDNN ("jit_off"). */
 #ifndef QDQI_ONEDNN_H
 #define QDQI_ONEDNN_H
 
@@ -17,8 +19,10 @@
 extern "C" {
 #endif
 
-/* True when this build has oneDNN and it initialised. */
+/* True when this build has oneDNN, it initialised, and QDQ_JIT does not forbid it. */
 bool qdqi_dnnl_available(void);
+/* True when this build has oneDNN and QDQ_JIT=off forbids it. */
+bool qdqi_dnnl_jit_off(void);
 /* Text of the version ("3.7.2"), or "none". */
 const char *qdqi_dnnl_version(void);
 /* True when the effective ISA multiplies u8*s8 into s32 without 16-bit saturation (VNNI or AMX class). */

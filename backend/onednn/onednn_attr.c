@@ -116,6 +116,9 @@ static qdq_status check_sizes(const qdqi_dnnl_md *md, const char *primitive, con
 qdq_status qdqi_dnnl_make_md(const qdqi_dnnl_md *md, const char *primitive, const char *what,
                              dnnl_memory_desc_t *md_out, qdq_error *err) {
     if (md == NULL) return qdqi_fail(err, QDQ_E_NULL_ARG, "%s: %s is NULL", primitive, what);
+    if (!qdqi_dnnl_available()) /* every request begins with a descriptor */
+        return qdqi_fail(err, QDQ_E_NO_ONEDNN, "%s: %s", primitive,
+                         qdqi_dnnl_jit_off() ? "jit_off: QDQ_JIT forbids oneDNN" : "oneDNN did not initialise");
     if (md->ndims < 1 || md->ndims > QDQ_MAX_NDIMS)
         return qdqi_fail(err, QDQ_E_UNSUPPORTED, "%s: %s has rank %d, expected 1...%d", primitive, what, md->ndims,
                          QDQ_MAX_NDIMS);

@@ -34,8 +34,12 @@ static const struct {
 
 static dnnl_engine_t the_engine;
 static char version_text[32];
+static bool jit_off;
 
 static void initialise(void) {
+    const char *jit = getenv("QDQ_JIT");
+    jit_off = jit != NULL && strcmp(jit, "off") == 0;
+    if (jit_off) return;
     const char *cap = getenv("QDQ_MAX_ISA");
     for (size_t i = 0; cap != NULL && i < sizeof isa_names / sizeof isa_names[0]; i++)
         /* refused when the host has used oneDNN before us: then its own cap holds */
@@ -53,6 +57,11 @@ dnnl_engine_t qdqi_dnnl_engine(void) {
 
 bool qdqi_dnnl_available(void) {
     return qdqi_dnnl_engine() != NULL;
+}
+
+bool qdqi_dnnl_jit_off(void) {
+    (void)qdqi_dnnl_engine();
+    return jit_off;
 }
 
 const char *qdqi_dnnl_version(void) {

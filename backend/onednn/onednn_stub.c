@@ -8,6 +8,9 @@ static qdq_status refuse(qdq_error *err) {
 bool qdqi_dnnl_available(void) {
     return false;
 }
+bool qdqi_dnnl_jit_off(void) {
+    return false;
+}
 const char *qdqi_dnnl_version(void) {
     return "none";
 }

@@ -1,0 +1,18 @@
+# Without code generation: whole test programs with QDQ_JIT=off, under a filter that lets no executable memory be mapped.
+if(NOT TARGET qdq_test_fusion OR QDQ_SANITIZE)
+    return()
+endif()
+function(qdq_nojit_test NAME PROGRAM FILTER)
+    add_test(NAME nojit.${NAME} COMMAND ${PROGRAM} "--gtest_filter=${FILTER}" --gtest_brief=1)
+    set_tests_properties(nojit.${NAME} PROPERTIES LABELS nojit TIMEOUT 600 SKIP_RETURN_CODE 77
+        ENVIRONMENT "QDQ_JIT=off;QDQ_TEST_NO_EXEC=1;QDQ_TEST_GRAPHS=8")
+endfunction()
+qdq_nojit_test(fusion qdq_test_fusion "*")
+
+# The filter sees what oneDNN does when it may.
+if(QDQ_WITH_ONEDNN)
+    add_test(NAME nojit.the_guard_catches COMMAND qdq_test_fusion "--gtest_filter=FieldFusion.*")
+    set_tests_properties(nojit.the_guard_catches PROPERTIES LABELS nojit TIMEOUT 600
+        PASS_REGULAR_EXPRESSION "executable memory was asked for|seccomp is not allowed"
+        ENVIRONMENT "QDQ_JIT=on;QDQ_TEST_NO_EXEC=1")
+endif()
