@@ -1,5 +1,5 @@
-/* One op on its own: its candidates in order. oneDNN where it has the primitive, plain data movement, then the reference, which
- * closes every list. */
+/* One op on its own: its candidates in order. oneDNN where it has the primitive, plain data movement, native elementwise loops, then
+ * the reference, which closes every list. */
 #include "lower/single.h"
 
 #include "base/dtype.h"
@@ -8,10 +8,6 @@
 #include <string.h>
 
 typedef qdq_status (*candidate)(qdqi_lower *lw, const qdqi_op *op, qdq_error *err);
-
-static const qdq_tensor_desc *in_desc(qdqi_lower *lw, const qdqi_op *op, uint32_t i) {
-    return &qdqi_lower_val(lw, op->in[i])->desc;
-}
 
 qdq_status qdqi_finish_unary_prim(qdqi_lower *lw, qdqi_dnnl_prim *prim, qdqi_args *args, uint32_t src,
                                   const qdq_tensor_desc *src_layout, uint32_t dst, const qdq_tensor_desc *dst_layout,
@@ -99,20 +95,6 @@ static qdq_status one_move(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) {
     return qdqi_lower_move(lw, op, op->in, op->out, err);
 }
 
-/* Reorder and TypeCast: element conversion. */
-static qdq_status one_cast(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) {
-    const qdq_tensor_desc *src = in_desc(lw, op, 0);
-    const qdq_dtype to = qdqi_lower_val(lw, op->out[0])->desc.dtype;
-    if (!qdqi_is_dnnl_float(src->dtype) || !qdqi_is_dnnl_float(to)) return qdqi_refuse(err, "cast", "dtype");
-    qdq_tensor_desc src_layout, dst_layout;
-    qdqi_buf from, into;
-    follow_layout(lw, op->in[0], op->out[0], &src_layout, &dst_layout);
-    QDQI_TRY(qdqi_lower_read_as(lw, op->in[0], &src_layout, &from, err));
-    QDQI_TRY(qdqi_lower_write(lw, op->out[0], &dst_layout, &into, err));
-    QDQI_TRY(qdqi_lower_convert(lw, from, &src_layout, into, &dst_layout, err));
-    return qdqi_lower_written(lw, op->out[0], err);
-}
-
 /* Multiply and friends whose first operand is the smaller one are swapped by the recipe; this row picks it. */
 static candidate candidate_for(const qdqi_op *op) {
     if ((op->schema->flags & (QDQI_F_QUANTIZE | QDQI_F_DEQUANTIZE)) != 0) return qdqi_lower_quant;
@@ -138,8 +120,6 @@ static candidate candidate_for(const qdqi_op *op) {
     case QDQI_OP_BATCHNORMINFERENCE: return one_norm;
     case QDQI_OP_SUM:
     case QDQI_OP_BIASADD: return one_eltwise;
-    case QDQI_OP_TYPECAST:
-    case QDQI_OP_CAST: return one_cast;
     default: break;
     }
     if ((op->schema->flags & QDQI_F_REDUCE) != 0) return one_norm;
@@ -148,19 +128,20 @@ static candidate candidate_for(const qdqi_op *op) {
 }
 
 qdq_status qdqi_lower_single(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) {
-    const candidate first = candidate_for(op);
-    if (first != NULL) {
+    const candidate list[] = {candidate_for(op), qdqi_lower_elementwise};
+    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
+        if (list[i] == NULL) continue;
         const qdqi_lower_point here = qdqi_lower_here(lw);
         const uint32_t n_refusals = qdqi_lower_n_refusals(lw);
         qdq_error why = {0};
-        const qdq_status st = first(lw, op, &why);
+        const qdq_status st = list[i](lw, op, &why);
         if (st == QDQ_OK) return QDQ_OK;
         if (!qdqi_is_refusal(st)) {
             if (err != NULL) *err = why;
             return st;
         }
         qdqi_lower_undo(lw, here);
-        qdqi_lower_refused(lw, op->schema->name, st, n_refusals);
+        if (why.text[0] != '\0') qdqi_lower_refused(lw, op->schema->name, st, n_refusals);
     }
     return qdqi_lower_reference(lw, (uint32_t)(op - lw->graph->ops), err);
 }

@@ -1,6 +1,7 @@
 /* Elementwise ops of two and three operands, with numpy broadcasting. Floats in f32 (f64 when one is f64), integers in
  * s64: narrower results saturate, s64 ones wrap. */
 #include "ref/ref_fns.h"
+#include "ref/ref_rows.h"
 
 #include "base/dtype.h"
 
@@ -9,7 +10,7 @@
 
 /* ---- loops over rows: dst is dense, the operands step 0 where they broadcast ---- */
 
-typedef void (*row_fn)(void *dst, const void *a, int64_t sa, const void *b, int64_t sb, int64_t n);
+typedef qdqi_ref_binary_row *row_fn;
 
 #define ROW(name, T, D, expr)                                                                                          \
     static void name(void *dst_, const void *a_, int64_t sa, const void *b_, int64_t sb, int64_t n) {                  \
@@ -92,6 +93,32 @@ COMPARE_ROWS(equal, x == y)
 ROW(logical_and_u8, unsigned char, unsigned char, x != 0 && y != 0)
 ROW(logical_or_u8, unsigned char, unsigned char, x != 0 || y != 0)
 ROW(logical_xor_u8, unsigned char, unsigned char, (x != 0) != (y != 0))
+
+qdqi_ref_binary_row *qdqi_ref_binary_row_of(const qdqi_op *op, qdqi_ref_type type) {
+    static const struct {
+        qdqi_kind kind;
+        qdqi_ref_type type;
+        row_fn fn;
+    } rows[] = {{QDQI_OP_ADD, QDQI_REF_F32, add_f32},
+                {QDQI_OP_SUBTRACT, QDQI_REF_F32, subtract_f32},
+                {QDQI_OP_MULTIPLY, QDQI_REF_F32, multiply_f32},
+                {QDQI_OP_DIVIDE, QDQI_REF_F32, divide_f32},
+                {QDQI_OP_MAXIMUM, QDQI_REF_F32, maximum_f32},
+                {QDQI_OP_MINIMUM, QDQI_REF_F32, minimum_f32},
+                {QDQI_OP_SQUAREDDIFFERENCE, QDQI_REF_F32, squareddifference_f32},
+                {QDQI_OP_POWTENSOR, QDQI_REF_F32, powtensor_f32},
+                {QDQI_OP_GREATEREQUAL, QDQI_REF_F32, greaterequal_f32},
+                {QDQI_OP_GREATER, QDQI_REF_F32, greater_f32},
+                {QDQI_OP_LESSOREQUAL, QDQI_REF_F32, lessorequal_f32},
+                {QDQI_OP_LESS, QDQI_REF_F32, less_f32},
+                {QDQI_OP_EQUAL, QDQI_REF_F32, equal_f32},
+                {QDQI_OP_AND, QDQI_REF_RAW, logical_and_u8},
+                {QDQI_OP_OR, QDQI_REF_RAW, logical_or_u8},
+                {QDQI_OP_XOR, QDQI_REF_RAW, logical_xor_u8}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].kind == op->kind && rows[i].type == type) return rows[i].fn;
+    return op->kind == QDQI_OP_MOD && type == QDQI_REF_F32 && qdqi_op_bool(op, QDQI_A_FMOD) ? mod_f32 : NULL;
+}
 
 /* ---- drivers ---- */
 

@@ -1,5 +1,6 @@
 /* Elementwise unary ops: the formulas of ir/unary.def in loops. */
 #include "ref/ref_fns.h"
+#include "ref/ref_rows.h"
 
 #include <math.h>
 
@@ -14,9 +15,7 @@
 #include "ir/unary.def"
 #undef QDQI_UNARY
 
-typedef void (*unary_fn)(const float *src, float *dst, int64_t n, float a, float b);
-
-static unary_fn unary_of(qdqi_kind kind) {
+qdqi_ref_unary_row *qdqi_ref_unary_row_of(qdqi_kind kind) {
     switch ((int)kind) {
 #define QDQI_UNARY(id, ...)                                                                                            \
     case QDQI_OP_##id:                                                                                                 \
@@ -28,7 +27,7 @@ static unary_fn unary_of(qdqi_kind kind) {
 }
 
 qdq_status qdqi_ref_unary(qdqi_ref_ctx *c) {
-    const unary_fn fn = unary_of(c->op->kind);
+    qdqi_ref_unary_row *const fn = qdqi_ref_unary_row_of(c->op->kind);
     const float *src = qdqi_ref_in_f32(c, 0);
     float *dst = qdqi_ref_out_f32(c, 0);
     QDQI_REF_READY(c);
