@@ -1,0 +1,95 @@
+#include "kernels/conv/conv_half.h"
+#include "kernels/conv/conv_impl.h"
+
+static bool is_x8(qdq_dtype d) {
+    return d == QDQ_DTYPE_U8 || d == QDQ_DTYPE_S8;
+}
+static bool is_float(qdq_dtype d) {
+    return d == QDQ_DTYPE_F32 || d == QDQ_DTYPE_BF16 || d == QDQ_DTYPE_F16;
+}
+
+/* Products of a few extents: below 2^62, so that bytes of them can be reckoned with. */
+static bool fits(const int64_t *extents, size_t n) {
+    int64_t all = 1;
+    for (size_t i = 0; i < n; i++)
+        if (__builtin_mul_overflow(all, qk_larger(extents[i], 1), &all) || all > (int64_t)1 << 58) return false;
+    return true;
+}
+
+static bool axis_ok(const qk_conv *c, int a) {
+    const int64_t limit = 1 << 30;
+    return c->in[a] >= 0 && c->out[a] >= 0 && c->kernel[a] >= 1 && c->stride[a] >= 1 && c->dilation[a] >= 1 &&
+           c->in[a] <= limit && c->out[a] <= limit && c->kernel[a] <= limit && c->stride[a] <= limit &&
+           c->dilation[a] <= limit && c->pad_begin[a] >= -limit && c->pad_begin[a] <= limit &&
+           c->kernel[a] - 1 <= limit / c->dilation[a] && c->out[a] <= ((int64_t)1 << 40) / c->stride[a];
+}
+
+bool qk_conv_init(qk_conv *c) {
+    c->is_float = is_float(c->src);
+    if (c->is_float ? c->weights != c->src : !is_x8(c->src) || !is_x8(c->weights)) return false;
+    if (c->n < 0 || c->groups < 1 || c->ic < 1 || c->oc < 1) return false;
+    for (int a = 0; a < 3; a++)
+        if (!axis_ok(c, a)) return false;
+    const int64_t weights[] = {c->groups, c->ic, c->oc + 64, c->kernel[0], c->kernel[1], c->kernel[2] + 64};
+    const int64_t pixels[] = {c->n, c->in[0], c->in[1], c->in[2], c->src_stride};
+    const int64_t results[] = {c->n, c->out[0], c->out[1], c->out[2], c->groups, c->oc};
+    if (!fits(weights, 6) || !fits(pixels, 5) || !fits(results, 6) || c->src_stride < c->groups * c->ic) return false;
+    c->merged = 1;
+    c->g = c->groups;
+    c->k = c->ic;
+    c->m = c->oc;
+    c->is_depthwise = c->ic == 1 && c->oc == 1 && !c->transposed;
+    if (!(c->is_depthwise ? qk_conv_depthwise_init : qk_conv_panels_init)(c)) return false;
+    c->terms_bytes = c->is_float ? 0 : c->n_slots * (qk_conv_sums_pixels(c) ? 8 : 4);
+    return true;
+}
+
+qk_isa qk_conv_isa(const qk_conv *c) {
+    return *(const qk_isa *)c->row; /* every kind of row starts with it */
+}
+
+int32_t qk_conv_weight(const qk_conv *c, const qk_conv_weights *w, int64_t at) {
+    return (int8_t)(((const uint8_t *)w->data)[at] ^ qk_conv_weights_flip(c));
+}
+
+float qk_conv_weight_f32(const qk_conv *c, const qk_conv_weights *w, int64_t at) {
+    return qk_conv_float(w->data, (size_t)at, c->weights);
+}
+
+size_t qk_conv_slot(const qk_conv *c, int64_t channel) {
+    const size_t in_group = (size_t)(channel % c->m), group = (size_t)(channel / c->m);
+    if (c->is_depthwise) return (size_t)channel;
+    return group * (c->n_slots / (size_t)c->g) + in_group;
+}
+
+void qk_conv_pack(const qk_conv *c, const qk_conv_weights *w, void *packed) {
+    (c->is_depthwise ? qk_conv_depthwise_pack : qk_conv_panels_pack)(c, w, packed);
+}
+
+/* Σ (x - zx)(w - zw) = Σ x w - zx Σ w + n zx zw - zw Σ x: all but the first and the last, and zw for the last. Padding counts
+ * as elements equal to zx. */
+bool qk_conv_terms(const qk_conv *c, const void *packed, int32_t src_zp, const int32_t *weights_zps, size_t n_zps,
+                   void *terms) {
+    const int32_t *totals = packed;
+    int32_t *add = terms, *zps = add + c->n_slots;
+    const uint32_t zx = (uint32_t)src_zp + qk_conv_src_flip(c);
+    const uint32_t n = (uint32_t)(c->kernel[0] * c->kernel[1] * c->kernel[2] * c->ic);
+    bool any = false;
+    for (size_t i = 0; i < c->n_slots; i++)
+        add[i] = (int32_t)(0u - zx * (uint32_t)totals[i]);
+    if (!qk_conv_sums_pixels(c)) return false;
+    memset(zps, 0, c->n_slots * sizeof *zps);
+    for (int64_t ch = 0; ch < c->groups * c->oc; ch++) {
+        const int32_t given = weights_zps == NULL ? 0 : weights_zps[n_zps == 1 ? 0 : ch];
+        const uint32_t zw = (uint32_t)given - qk_conv_weights_flip(c);
+        const size_t slot = qk_conv_slot(c, ch);
+        zps[slot] = (int32_t)zw;
+        add[slot] = (int32_t)((uint32_t)add[slot] + n * zx * zw);
+        any = any || zw != 0;
+    }
+    return any;
+}
+
+void qk_conv_run_tasks(const qk_conv *c, const qk_conv_run *r, size_t first, size_t n, void *scratch) {
+    (c->is_depthwise ? qk_conv_depthwise_run : qk_conv_panels_run)(c, r, first, n, scratch);
+}

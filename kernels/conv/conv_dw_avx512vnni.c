@@ -1,0 +1,49 @@
+#include "kernels/conv/conv_dw_row.h"
+#include "kernels/simd/unroll.h"
+
+#include <immintrin.h>
+
+#define VEC           __m512i
+#define LANES         ((size_t)16)
+#define VLOAD(p)      _mm512_loadu_si512(p)
+#define VSTORE(p, v)  _mm512_storeu_si512(p, v)
+#define VDOT(s, x, w) _mm512_dpbusd_epi32(s, x, w)
+#include "kernels/conv/conv_dw_loops.h"
+
+/* Interleaving works inside 128-bit parts and makes four vectors of each; with the dwords of a line transposed 4 x 4 before, they
+ * come out in the order of the channels. */
+QK_INLINE __m512i line_at(const qk_dw_lines *l, size_t i, size_t n_lines, size_t column, __mmask64 lanes) {
+    if (i >= n_lines) return _mm512_setzero_si512();
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m512i x = _mm512_maskz_loadu_epi8(lanes, l->line[i] + column * l->step[i]);
+    return _mm512_permutexvar_epi32(order, _mm512_xor_si512(x, _mm512_set1_epi8((char)l->flip)));
+}
+
+QK_INLINE void weave_lines(const qk_dw_lines *l, size_t n_lines, size_t n, int32_t *out, size_t plane) {
+    const __mmask64 lanes = l->n_channels >= 64 ? ~(__mmask64)0 : ((__mmask64)1 << l->n_channels) - 1;
+    const size_t n_vectors = (l->n_channels + LANES - 1) / LANES;
+    for (size_t c = 0; c < n; c++) {
+        const __m512i x0 = line_at(l, 0, n_lines, c, lanes), x1 = line_at(l, 1, n_lines, c, lanes);
+        const __m512i x2 = line_at(l, 2, n_lines, c, lanes), x3 = line_at(l, 3, n_lines, c, lanes);
+        const __m512i lo01 = _mm512_unpacklo_epi8(x0, x1), hi01 = _mm512_unpackhi_epi8(x0, x1);
+        const __m512i lo23 = _mm512_unpacklo_epi8(x2, x3), hi23 = _mm512_unpackhi_epi8(x2, x3);
+        int32_t *to = out + c * LANES;
+        VSTORE(to, _mm512_unpacklo_epi16(lo01, lo23));
+        if (n_vectors > 1) VSTORE(to + plane * LANES, _mm512_unpackhi_epi16(lo01, lo23));
+        if (n_vectors > 2) VSTORE(to + 2 * plane * LANES, _mm512_unpacklo_epi16(hi01, hi23));
+        if (n_vectors > 3) VSTORE(to + 3 * plane * LANES, _mm512_unpackhi_epi16(hi01, hi23));
+    }
+}
+
+static void weave(const qk_dw_lines *l, size_t n, int32_t *out, size_t plane) {
+    if (l->n == 1)
+        weave_lines(l, 1, n, out, plane);
+    else if (l->n == 2)
+        weave_lines(l, 2, n, out, plane);
+    else if (l->n == 3)
+        weave_lines(l, 3, n, out, plane);
+    else
+        weave_lines(l, 4, n, out, plane);
+}
+
+const qk_dw_row qk_dw_row_avx512vnni = {QK_ISA_avx512vnni, 4, LANES, weave, sum_outputs};

@@ -1,0 +1,48 @@
+/* What a level provides for convolution as products of rows with panels. Private to kernels/conv.
+ *
+ * Everything is seen as dwords: `unit` elements of k, side by side, are one: 4 bytes, 2 words of 16 bits, or 1 float. A row of k
+ * is n_taps runs of `n_dwords` each, at any address (of any alignment); a panel is packed as [tap][dword][column] dwords. */
+#ifndef QK_CONV_TILE_ROW_H
+#define QK_CONV_TILE_ROW_H
+
+#include "kernels/isa/isa.h"
+#include "qdq/qdq.h"
+
+#include <string.h>
+
+enum {
+    QK_TILE_ROWS = 6, /* most rows of a tile */
+    QK_TILE_COLS = 64 /* sums are this far apart from row to row */
+};
+
+typedef struct qk_tile {
+    size_t n_taps, n_dwords;
+    size_t tap_stride; /* of row pointers: row r's run of tap t is at rows[t * tap_stride + r] */
+    size_t n_cols;     /* of the panel: dwords from one k to the next; a multiple of the level's lanes */
+} qk_tile;
+
+typedef struct qk_tile_row {
+    qk_isa isa;
+    size_t unit, lanes, max_cols;
+    /* sums[r][c] = init[c] + Σ row r · column c, for r < n_rows <= QK_TILE_ROWS and all columns of the panel. */
+    void (*tile)(const qk_tile *tile, const uint8_t *const *rows, size_t n_rows, const int32_t *panel,
+                 const int32_t *init, int32_t (*sums)[QK_TILE_COLS]);
+    /* n elements as tiles want them: bytes xor `flip`, or widened to words of 16 bits after that; floats of any type as f32. */
+    void (*copy)(const uint8_t *src, uint8_t *dst, size_t n, uint8_t flip, qdq_dtype type);
+} qk_tile_row;
+
+/* Four bytes at any address. */
+static inline int32_t qk_dword(const uint8_t *p) {
+    int32_t dword;
+    memcpy(&dword, p, sizeof dword);
+    return dword;
+}
+
+#define QK_TILE(level) extern const qk_tile_row qk_tile_row_##level;
+#include "kernels/conv/conv_tile.def"
+#undef QK_TILE
+#define QK_TILE_FLOAT(level) extern const qk_tile_row qk_tile_float_row_##level;
+#include "kernels/conv/conv_tile_float.def"
+#undef QK_TILE_FLOAT
+
+#endif
