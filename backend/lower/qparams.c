@@ -198,6 +198,23 @@ bool qdqi_qparams_positive(const qdqi_qparams *q) {
 
 /* ---- runtime arguments ------------------------------------------------------------------------------------------ */
 
+/* The largest |q - zp|. */
+static double reach(const qdqi_qparams *q) {
+    const double lo = (double)qdqi_dtype_min(q->stored), hi = (double)qdqi_dtype_max(q->stored);
+    if (!q->has_zp) return -lo > hi ? -lo : hi;
+    double most = 0.0;
+    for (int64_t i = 0; q->zps != NULL && i < q->n; i++) {
+        const double zp = (double)q->zps[i], up = hi - zp, down = zp - lo;
+        if (up > most) most = up;
+        if (down > most) most = down;
+    }
+    return q->zps != NULL ? most : hi - lo; /* a runtime zero point lies in the range */
+}
+
+bool qdqi_sum_fits_s32(const qdqi_qparams *a, const qdqi_qparams *w, int64_t k) {
+    return (double)k * reach(a) * reach(w) < 2147483648.0;
+}
+
 qdq_status qdqi_qparams_scale_buf(qdqi_lower *lw, const qdqi_qparams *q, qdqi_buf *buf_out, qdq_error *err) {
     if (q->scales != NULL) return qdqi_lower_const(lw, q->scales, (size_t)q->n * sizeof *q->scales, buf_out, err);
     const qdqi_lval *lv = qdqi_lower_val(lw, q->scale_value);

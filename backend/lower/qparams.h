@@ -47,6 +47,8 @@ bool qdqi_qparams_is_const_tensor(const qdqi_qparams *q);
 int32_t qdqi_qparams_zp0(const qdqi_qparams *q); /* of a constant per-tensor one; 0 without zero point */
 /* Every scale is a known constant and positive. */
 bool qdqi_qparams_positive(const qdqi_qparams *q);
+/* A sum of k products (a - zp)(w - zp) of these u8 or s8 fits in the 32 bits in which every int8 primitive wraps. */
+bool qdqi_sum_fits_s32(const qdqi_qparams *a, const qdqi_qparams *w, int64_t k);
 
 /* Buffers for the runtime arguments: f32 scales, s32 zero points (plus `zp_add`, e.g. -128 after a sign flip). */
 qdq_status qdqi_qparams_scale_buf(qdqi_lower *lw, const qdqi_qparams *q, qdqi_buf *buf_out, qdq_error *err);

@@ -28,6 +28,12 @@ static const char *why_not_int8(qdqi_lower *lw, const conv *c) {
     if (a->q.gran != QDQI_GRAN_TENSOR) return "src_not_per_tensor";
     if (w->q.gran == QDQI_GRAN_GROUP) return "weights_grouped";
     if (w->q.gran == QDQI_GRAN_AXIS && w->q.axis != c->sp.w_oc_dim) return "weights_axis_not_output_channel";
+    const qdq_tensor_desc *wd = &qdqi_lower_val(lw, w->q_value)->desc;
+    int64_t k = wd->dims[c->sp.w_ic_dim];
+    for (int32_t i = 0; i < c->sp.n; i++)
+        k *= wd->dims[c->sp.w_sp_dim + i];
+    if (c->op->kind == QDQI_OP_CONVTRANSPOSE) k /= c->sp.groups;
+    if (!qdqi_sum_fits_s32(&a->q, &w->q, k)) return "sums_beyond_s32";
     if (w->q.stored == QDQ_DTYPE_S8) return w->q.has_zp ? "weights_zero_point" : NULL;
     /* u8 with zero point 128 is s8 without one */
     if (qdqi_lower_val(lw, w->q_value)->data == NULL) return "runtime_u8_weights";

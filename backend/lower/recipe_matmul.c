@@ -28,6 +28,9 @@ static const char *why_not_int8(qdqi_lower *lw, const mm *m) {
     if (!qdqi_is_x8(a->q.stored) || !qdqi_is_x8(w->q.stored)) return "operand_dtype";
     if (a->q.gran != QDQI_GRAN_TENSOR) return "src_not_per_tensor";
     if (w->q.gran == QDQI_GRAN_GROUP) return "weights_grouped";
+    const qdq_tensor_desc *ad = &qdqi_lower_val(lw, a->q_value)->desc;
+    const int32_t k_dim = m->ta && ad->ndims > 1 ? ad->ndims - 2 : ad->ndims - 1;
+    if (k_dim >= 0 && !qdqi_sum_fits_s32(&a->q, &w->q, ad->dims[k_dim])) return "sums_beyond_s32";
     const int32_t rank = qdqi_lower_val(lw, w->value)->desc.ndims;
     const int32_t n_dim = m->tb ? rank - 2 : rank - 1;
     if (w->q.gran == QDQI_GRAN_AXIS && (rank < 2 || w->q.axis != n_dim)) return "weights_axis_not_n";

@@ -244,6 +244,42 @@ TEST_F(FieldFusion, EmptyTensorsGiveEmptyResults) { // Z1, Z3
         {4, 5});
 }
 
+// F31: what has the parts of a quantized chain is in one, or says in the fixed words why not
+TEST_F(FieldFusion, ChainsFuseOrSayWhyNot) {
+    for (int v = 0; v < 96; v++) {
+        Clear();
+        const bool conv = v & 1, bias = v & 2, u8_weights = v & 4, zp = v & 8, runtime = v & 16;
+        const int64_t axis = v / 32; // none, output channels, input channels
+        const qdq_dtype type = u8_weights ? kU8 : kS8;
+        const Dims dims = conv ? Dims{3, 2, 1, 1} : Dims{2, 3};
+        const Longs values = u8_weights ? Ramp(6, 0, 255) : Ramp(6, -128, 127);
+        const int64_t wide = conv == (axis == 1) ? 0 : 1;
+        Reals scales = {0.02f};
+        if (axis) scales = dims[static_cast<size_t>(wide)] == 3 ? Reals{0.01f, 0.02f, 0.03f} : Reals{0.01f, 0.02f};
+        const Id x = Dq(conv ? U8({1, 2, 4, 4}, Ramp(32, 0, 255)) : U8({5, 2}, Ramp(10, 0, 255)), {0.1f}, {7});
+        std::vector<Id> in = {x, Dq(X(type, dims, values), scales, zp ? Longs{3} : Longs{}, wide)};
+        if (!runtime) net.values[static_cast<size_t>(net.nodes.back().in[0])].is_constant = true;
+        if (bias) in.push_back(Dq(W(QDQ_DTYPE_S32, {3}, {10, -20, 30}), {0.002f}));
+        const Id y = conv ? Op("Convolution", in, ConvAttrs({1, 1}, {0, 0}, {0, 0})) : Op("MatMul", in);
+        const Id q = Q(Op("ReLU", {y}), kU8, {0.5f}, {100});
+        Same({q});
+        std::string error;
+        GraphPtr graph(net.Graph({q}, &error));
+        qdq_explanation *e = nullptr;
+        ASSERT_EQ(qdq_explanation_create(graph.get(), engine, nullptr, &e, nullptr), QDQ_OK) << error;
+        ASSERT_EQ(qdq_explanation_n_parts(e), 1u);
+        const qdq_explain_part *part = qdq_explanation_part(e, 0);
+        bool integer = false;
+        for (size_t i = 0; i < part->n_steps; i++)
+            integer = integer || std::string(part->steps[i].note).find("8s8") != std::string::npos ||
+                      std::string(part->steps[i].note).find("8u8") != std::string::npos;
+        EXPECT_TRUE(integer || part->n_reasons > 0) << net.Text() << "floats between integers, and no reason";
+        for (size_t i = 0; i < part->n_reasons; i++)
+            EXPECT_STRNE(part->reasons[i].sentence, "");
+        qdq_explanation_destroy(&e);
+    }
+}
+
 TEST_F(FieldFusion, DynamicQuantizationOfNothing) { // Z2
     std::vector<Id> out;
     ASSERT_TRUE(

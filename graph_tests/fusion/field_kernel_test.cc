@@ -68,6 +68,41 @@ TEST_F(FieldKernels, LargeSumsStayExact) { // K12, and the safe side of K11
     Expect(Op("MatMulInteger", {x, w}), {-2147483520.0});
 }
 
+// K11, the other side: an integer result saturates, a real one is right. (The terms are multiples of large powers of 2, so that
+// their sums are exact in f32.)
+TEST_F(FieldKernels, SumsBeyond32Bits) {
+    const struct {
+        qdq_dtype a_type;
+        int64_t a, b, k;
+        double want;
+    } rows[] = {{kU8, 255, -128, 65794, -2147516160.0},
+                {kS8, -128, -128, 131072, 2147483648.0},
+                {kU8, 254, 64, 132200, 2149043200.0}};
+    for (const auto &row : rows) {
+        const Longs av(static_cast<size_t>(row.k), row.a), bv(static_cast<size_t>(row.k), row.b);
+        Clear();
+        Expect(Op("MatMulInteger", {X(row.a_type, {1, row.k}, av), W(kS8, {row.k, 1}, bv)}),
+               {row.want < 0 ? -2147483648.0 : 2147483647.0});
+        for (const float scale : {1.0f, 16777216.0f}) {
+            Clear();
+            const Id x = Dq(X(row.a_type, {2, row.k}, Longs(static_cast<size_t>(2 * row.k), row.a)), {1.0f});
+            const Id m = Op("MatMul", {x, Dq(W(kS8, {row.k, 1}, bv), {1.0f})});
+            Expect(scale == 1.0f ? m : Q(m, kS8, {scale}), std::vector<double>(2, scale == 1.0f  ? row.want
+                                                                                  : row.want < 0 ? -128
+                                                                                  : scale > 1    ? 127
+                                                                                                 : 0));
+        }
+        Clear();
+        const Id x = Dq(X(row.a_type, {1, row.k, 1, 1}, av), {1.0f}), w = Dq(W(kS8, {1, row.k, 1, 1}, bv), {1.0f});
+        Expect(Op("Convolution", {x, w}, ConvAttrs({1, 1}, {0, 0}, {0, 0})), {row.want});
+    }
+    Clear(); // it is the zero points that make the terms large
+    const int64_t k = 40000;
+    const Id x = Dq(U8({1, k}, Longs(static_cast<size_t>(k), 0)), {1.0f}, {240});
+    const Id w = Dq(W(kS8, {k, 1}, Longs(static_cast<size_t>(k), -128)), {1.0f}, {112});
+    Expect(Op("MatMul", {x, w}), {240.0 * 240.0 * 40000.0});
+}
+
 TEST_F(FieldKernels, ZeroPointsAreSubtractedWide) { // K13, K14
     Expect(Op("MatMulInteger", {U8({1, 2}, {3, 4}), S8({2, 1}, {5, 6}), W(kU8, {}, {2}), W(kS8, {}, {1})}), {14});
     Clear();
@@ -440,6 +475,58 @@ TEST_F(FieldAxes, AChannelDimOfOne) { // X17
     Clear();
     const Id x = Op("Dequantize", {S8({1, 1, 1, 2}, {4, -6})}, per_channel), w = Dq(W(kS8, {1, 1, 1, 1}, {3}), {1.0f});
     Expect(Q(Op("Convolution", {x, w}, ConvAttrs({1, 1}, {0, 0}, {0, 0})), kS8, {1.0f}), {6, -9});
+}
+
+TEST_F(FieldAxes, ShapesOfBlockScales) { // X9: of a weight (4, 8)
+    const Longs q = Ramp(32, -8, 7);
+    const auto dq = [&](const Dims &scales, int64_t axis, int64_t block) {
+        Reals s;
+        for (int64_t i = 0; i < Count(scales); i++)
+            s.push_back(static_cast<float>(i + 1));
+        return net.Op1("DequantizeLinear", {S8({4, 8}, q), net.Floats(scales, s, true)},
+                       {AttrI("axis", axis), AttrI("block_size", block)});
+    };
+    for (const int64_t axis : {1, -1}) {
+        const Id x = dq({4, 2}, axis, 4);
+        ASSERT_NE(x, kMissing) << net.error;
+        for (int64_t i = 0; i < 32; i++)
+            EXPECT_EQ(net.F32(x, i), static_cast<float>(q[static_cast<size_t>(i)] * (i / 8 * 2 + i % 8 / 4 + 1))) << i;
+        Same({Op("MatMul", {F({1, 4}, {1, 2, 3, 4}), x})});
+        Clear();
+    }
+    const Id y = dq({2, 8}, 0, 2);
+    ASSERT_NE(y, kMissing) << net.error;
+    for (int64_t i = 0; i < 32; i++)
+        EXPECT_EQ(net.F32(y, i), static_cast<float>(q[static_cast<size_t>(i)] * (i / 16 * 8 + i % 8 + 1))) << i;
+    Same({Op("MatMul", {F({1, 4}, {1, 2, 3, 4}), y})});
+    Clear();
+    EXPECT_EQ(dq({2, 4}, 1, 4), kMissing); // transposed
+    EXPECT_EQ(dq({8, 2}, 0, 2), kMissing);
+    EXPECT_NE(net.error, "");
+}
+
+TEST_F(FieldAxes, ScalesInOtherLayouts) { // X13: strides of scales and zero points are honoured
+    for (const bool product : {false, true})
+        for (const bool transposed : {false, true}) {
+            Clear();
+            Reals s;
+            for (int64_t i = 0; i < 20; i++)
+                s.push_back(0.01f * static_cast<float>(i + 1));
+            const Id scales = F({4, 5}, s), zps = S8({4, 5}, Ramp(20, -5, 5));
+            if (transposed)
+                net.values[static_cast<size_t>(scales)].strides = net.values[static_cast<size_t>(zps)].strides = {1, 4};
+            else
+                net.values[static_cast<size_t>(scales)].strides = {12, 2};
+            const Id w = S8({64, 5}, Ramp(320, -128, 127));
+            if (transposed) net.values[static_cast<size_t>(w)].strides = {1, 64};
+            const Id dq = Op("DynamicDequantize", {w, scales, zps},
+                             {AttrS("qtype", "per_group"), AttrIs("group_shape", {16, 1})});
+            Same({product ? Op("MatMul", {F({3, 64}, Reals(192, 0.5f)), dq}) : dq});
+        }
+    Clear();
+    const Id s = F({3}, {0.1f, 0.2f, 0.3f}), x = U8({2, 3}, Ramp(6, 0, 255));
+    net.values[static_cast<size_t>(s)].strides = {4};
+    Same({Op("DynamicDequantize", {x, s}, {AttrS("qtype", "per_channel"), AttrI("axis", 1)})});
 }
 
 // C6: a 1 in M, N, K, with either transposition

@@ -3,6 +3,9 @@ if(TARGET qdq_test_fusion)
     add_test(NAME fusion.generated_avx2 COMMAND qdq_test_fusion "--gtest_filter=*GeneratedFusion*:Field*")
     set_tests_properties(fusion.generated_avx2 PROPERTIES LABELS fusion TIMEOUT 600
         ENVIRONMENT "QDQ_MAX_ISA=avx2;QDQ_TEST_GRAPHS=12")
+    # F32: no fused kernel on this instruction set
+    add_test(NAME fusion.field_without_kernels COMMAND qdq_test_fusion "--gtest_filter=Field*")
+    set_tests_properties(fusion.field_without_kernels PROPERTIES LABELS fusion TIMEOUT 600 ENVIRONMENT QDQ_MAX_ISA=ref)
 
     # --wrap: the calls of our own objects are counted, not those of shared libraries
     add_executable(qdq_test_alloc alloc/alloc_test.cc fusion/net.cc)
