@@ -1,4 +1,4 @@
-// Models that are wrong: each gives a status and one line that says what and where, and leaves nothing behind.
+// Models that are wrong: each gives a status and one line that says what and where, and leaves nothing behind. (Z4)
 #include "onnx_helpers.h"
 
 #include "base/alloc.h"
