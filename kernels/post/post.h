@@ -30,7 +30,7 @@ extern "C" {
 
 /* v is the value, w the operand; a = alpha, b = beta. */
 typedef enum qk_post_op {
-    QK_POST_RELU, /* v > 0 ? v : a v */
+    QK_POST_RELU, /* v > 0 ? v : a v; a = 0: max(v, 0) */
     QK_POST_TANH,
     QK_POST_ELU, /* v > 0 ? v : a (e^v - 1) */
     QK_POST_SQUARE,

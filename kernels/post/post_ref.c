@@ -88,7 +88,7 @@ static float clip(float v, float lo, float hi) {
 static float apply(const qk_post_step *s, float v, float w) {
     const float a = s->alpha, b = s->beta;
     switch (s->op) {
-    case QK_POST_RELU: return v > 0.0f ? v : a * v;
+    case QK_POST_RELU: return v > 0.0f ? v : a == 0.0f ? (v < 0.0f ? 0.0f : v) : a * v;
     case QK_POST_SQUARE: return v * v;
     case QK_POST_ABS: return fabsf(v);
     case QK_POST_SQRT: return sqrtf(v);

@@ -1,0 +1,366 @@
+/* The program on vectors: the body of qk_post_<level>, over the names of simd/vec512.h or vec256.h. Included by post_<level>.c alone.
+ *
+ * Four vectors of columns at a time. What the program consists of is asked once per row of them: the same answers every time, which
+ * the branch predictor knows after the first. The common one, a requantization to bytes, has a loop of its own. */
+#ifndef QK_POST_BODY_H
+#define QK_POST_BODY_H
+
+#include "kernels/post/post_row.h"
+#include "kernels/simd/vmath.h"
+
+#include <math.h>
+
+enum { BLOCK = 4 * QV_LANES };
+
+typedef struct block {
+    qv_f v[4];
+} block;
+typedef struct iblock {
+    qv_i v[4];
+} iblock;
+
+/* What all rows of a call share. */
+typedef struct shared {
+    bool is_tame; /* the quotient can be had without dividing */
+    qv_f scale, recip, low, limit;
+    qv_f zp;
+} shared;
+
+/* How many of n columns are in vector k; a constant when n is. */
+#define QV_LEFT(n, k) ((n) > (size_t)(k)*QV_LANES ? (n) - (size_t)(k)*QV_LANES : 0)
+#define QV_EACH(...)  QK_FOUR_TIMES(k, if (k == 0 || (size_t)k * QV_LANES < n) __VA_ARGS__)
+
+QK_INLINE const char *elem(qdq_dtype dtype, const void *data, ptrdiff_t i) {
+    return (const char *)data + i * (ptrdiff_t)qk_post_bytes(dtype);
+}
+
+QK_INLINE iblock load_integers(qdq_dtype dtype, const char *p, size_t n) {
+    iblock b;
+    QK_FOUR_TIMES(k, b.v[k] = qv_set1i(0));
+    if (dtype == QDQ_DTYPE_S32)
+        QV_EACH(b.v[k] = qv_load4(p + 4 * QV_LANES * k, QV_LEFT(n, k)));
+    else if (dtype == QDQ_DTYPE_S8)
+        QV_EACH(b.v[k] = qv_of_s8(qv_load1(p + QV_LANES * k, QV_LEFT(n, k))));
+    else
+        QV_EACH(b.v[k] = qv_of_u8(qv_load1(p + QV_LANES * k, QV_LEFT(n, k))));
+    return b;
+}
+
+QK_INLINE block to_floats(iblock i) {
+    block b;
+    QK_FOUR_TIMES(k, b.v[k] = qv_of_int(i.v[k]));
+    return b;
+}
+
+QK_INLINE block load(qdq_dtype dtype, const char *p, size_t n) {
+    if (qk_post_is_integer(dtype)) return to_floats(load_integers(dtype, p, n));
+    block b;
+    QK_FOUR_TIMES(k, b.v[k] = qv_set1(0.0f));
+    if (dtype == QDQ_DTYPE_F32)
+        QV_EACH(b.v[k] = qv_of_bits(qv_load4(p + 4 * QV_LANES * k, QV_LEFT(n, k))));
+    else if (dtype == QDQ_DTYPE_BF16)
+        QV_EACH(b.v[k] = qv_of_bits(qv_slli(qv_of_u16(qv_load2(p + 2 * QV_LANES * k, QV_LEFT(n, k))), 16)));
+    else
+        QV_EACH(b.v[k] = qv_of_f16(qv_load2(p + 2 * QV_LANES * k, QV_LEFT(n, k))));
+    return b;
+}
+
+QK_INLINE block same(float x) {
+    block b;
+    QK_FOUR_TIMES(k, b.v[k] = qv_set1(x));
+    return b;
+}
+
+/* ---- steps ---- */
+
+#define SLOW(name, expression)                                                                                         \
+    static __attribute__((noinline)) block name(block b, float alpha) {                                                \
+        const qv_f a = qv_set1(alpha);                                                                                 \
+        (void)a;                                                                                                       \
+        QK_FOUR_TIMES(k, {                                                                                             \
+            const qv_f x = b.v[k];                                                                                     \
+            b.v[k] = (expression);                                                                                     \
+        });                                                                                                            \
+        return b;                                                                                                      \
+    }
+SLOW(do_tanh, qv_tanh(x))
+SLOW(do_elu, qv_sel(qv_gt(x, qv_set1(0.0f)), x, qv_mul(a, qv_expm1(x))))
+SLOW(do_soft_relu, qv_div(qv_softplus(qv_mul(a, x)), a))
+SLOW(do_logistic, qv_logistic(x))
+SLOW(do_exp, qv_exp(x))
+SLOW(do_log, qv_log(x))
+SLOW(do_gelu, qv_gelu(x))
+/* 2 sqrt(2 / pi) (x + 0.044715 x^3) is what the sigmoid is of */
+SLOW(do_gelu_tanh,
+     qv_mul(x, qv_logistic(qv_mul(x, qv_fma(qv_mul(x, x), qv_set1(0.0713548162726f), qv_set1(1.59576912161f))))))
+SLOW(do_mish, qv_mish(x))
+SLOW(do_swish, qv_mul(x, qv_logistic(qv_mul(a, x))))
+
+static __attribute__((noinline)) block do_pow(block b, const qk_post_step *s) {
+    const qv_f a = qv_set1(s->alpha);
+    if (s->beta == 2.0f) {
+        QK_FOUR_TIMES(k, b.v[k] = qv_mul(a, qv_mul(b.v[k], b.v[k])));
+    } else if (s->beta == 0.5f) {
+        QK_FOUR_TIMES(k, b.v[k] = qv_mul(a, qv_sqrt(b.v[k])));
+    } else if (s->beta == -1.0f) {
+        QK_FOUR_TIMES(k, b.v[k] = qv_mul(a, qv_div(qv_set1(1.0f), b.v[k])));
+    } else if (s->beta == 1.0f) {
+        QK_FOUR_TIMES(k, b.v[k] = qv_mul(a, b.v[k]));
+    } else {
+        float x[BLOCK];
+        QK_FOUR_TIMES(k, qv_store(x + QV_LANES * k, b.v[k]));
+        for (int i = 0; i < BLOCK; i++)
+            x[i] = qk_post_pow(x[i], s->alpha, s->beta);
+        QK_FOUR_TIMES(k, b.v[k] = qv_load(x + QV_LANES * k));
+    }
+    return b;
+}
+
+#define EACH(expression)                                                                                               \
+    QK_FOUR_TIMES(k, v.v[k] = (expression));                                                                           \
+    break
+#define X               v.v[k]
+#define W               w.v[k]
+#define CLIP(x, lo, hi) qv_min(qv_max(x, lo), hi)
+
+QK_INLINE block apply(const qk_post_step *s, block v, block w) {
+    const qv_f a = qv_set1(s->alpha), b = qv_set1(s->beta), zero = qv_set1(0.0f), one = qv_set1(1.0f);
+    switch (s->op) {
+    case QK_POST_RELU:
+        if (s->alpha == 0.0f) {
+            EACH(qv_max(zero, X));
+        }
+        EACH(qv_sel(qv_gt(X, zero), X, qv_mul(a, X)));
+    case QK_POST_TANH: return do_tanh(v, 0.0f);
+    case QK_POST_ELU: return do_elu(v, s->alpha);
+    case QK_POST_SQUARE: EACH(qv_mul(X, X));
+    case QK_POST_ABS: EACH(qv_abs(X));
+    case QK_POST_SQRT: EACH(qv_sqrt(X));
+    case QK_POST_LINEAR: EACH(qv_add(qv_mul(a, X), b));
+    case QK_POST_SOFT_RELU: return do_soft_relu(v, s->alpha);
+    case QK_POST_LOGISTIC: return do_logistic(v, 0.0f);
+    case QK_POST_EXP: return do_exp(v, 0.0f);
+    case QK_POST_LOG: return do_log(v, 0.0f);
+    case QK_POST_CLIP: EACH(CLIP(X, a, b));
+    case QK_POST_POW: return do_pow(v, s);
+    case QK_POST_GELU_ERF: return do_gelu(v, 0.0f);
+    case QK_POST_GELU_TANH: return do_gelu_tanh(v, 0.0f);
+    case QK_POST_ROUND: EACH(qv_rint(X));
+    case QK_POST_MISH: return do_mish(v, 0.0f);
+    case QK_POST_HARDSWISH: EACH(qv_mul(X, CLIP(qv_add(qv_mul(a, X), b), zero, one)));
+    case QK_POST_HARDSIGMOID: EACH(CLIP(qv_add(qv_mul(a, X), b), zero, one));
+    case QK_POST_SWISH: return do_swish(v, s->alpha);
+    case QK_POST_ADD: EACH(qv_add(X, W));
+    case QK_POST_SUB: EACH(qv_sub(X, W));
+    case QK_POST_MUL: EACH(qv_mul(X, W));
+    case QK_POST_DIV: EACH(qv_div(X, W));
+    case QK_POST_MAX: EACH(qv_max(X, W));
+    case QK_POST_MIN: EACH(qv_min(X, W));
+    case QK_POST_GE: EACH(qv_sel(qv_ge(X, W), one, zero));
+    case QK_POST_PRELU: EACH(qv_sel(qv_gt(X, zero), X, qv_mul(X, W)));
+    case QK_POST_SUM: EACH(qv_add(X, qv_mul(a, qv_sub(W, b))));
+    }
+    return v;
+}
+
+/* ---- ends ---- */
+
+/* A NaN becomes the least integer: qv_min passes it on, and its conversion saturates downwards. */
+QK_INLINE void store_integers(qdq_dtype dtype, char *to, size_t n, iblock q) {
+    if (dtype == QDQ_DTYPE_S32)
+        QV_EACH(qv_store4(to + 4 * QV_LANES * k, QV_LEFT(n, k), q.v[k]));
+    else
+        qv_store1(to, n, q.v, dtype == QDQ_DTYPE_S8);
+}
+
+QK_INLINE void store(qdq_dtype dtype, char *to, size_t n, block b) {
+    iblock q;
+    QK_FOUR_TIMES(k, q.v[k] = qv_bits(b.v[k]));
+    switch ((int)dtype) {
+    case QDQ_DTYPE_F32: QV_EACH(qv_store4(to + 4 * QV_LANES * k, QV_LEFT(n, k), q.v[k])); return;
+    case QDQ_DTYPE_F16: QV_EACH(qv_store2(to + 2 * QV_LANES * k, QV_LEFT(n, k), qv_to_f16(b.v[k]))); return;
+    case QDQ_DTYPE_BF16:
+        QV_EACH({
+            const qv_i odd = qv_andi(qv_srai(q.v[k], 16), qv_set1i(1));
+            const qv_i up = qv_srai(qv_addi(q.v[k], qv_addi(qv_set1i(0x7fff), odd)), 16);
+            const qv_i nan = qv_ori(qv_srai(q.v[k], 16), qv_set1i(0x40));
+            qv_store2(to + 2 * QV_LANES * k, QV_LEFT(n, k), qv_low16(qv_seli(qv_eq(b.v[k], b.v[k]), up, nan)));
+        });
+        return;
+    case QDQ_DTYPE_S32:
+        QK_FOUR_TIMES(k, q.v[k] = qv_seli(qv_ge(b.v[k], qv_set1(0x1p31f)), qv_set1i(INT32_MAX), qv_to_int(b.v[k])));
+        break;
+    default: QK_FOUR_TIMES(k, q.v[k] = qv_to_int(qv_min(qv_set1(255.0f), b.v[k]))); break;
+    }
+    store_integers(dtype, to, n, q);
+}
+
+static shared share(const qk_post *p, const qk_post_args *a) {
+    const qv_f one = qv_set1(1.0f), zero = qv_set1(0.0f);
+    shared s = {false, one, one, zero, zero, qv_set1(p->dst_has_zp ? (float)a->dst_zp : 0.0f)};
+    if (!p->dst_quantized) return s;
+    s.scale = qv_set1(a->dst_scale);
+    s.is_tame = (p->dst == QDQ_DTYPE_S8 || p->dst == QDQ_DTYPE_U8) &&
+                qk_divisor_ok(a->dst_scale, p->dst_has_zp ? a->dst_zp : 0);
+    s.recip = qv_div(one, s.scale);
+    s.low = qv_mul(qv_fnma(s.scale, s.recip, one), s.recip);
+    s.limit = qv_set1(fabsf(a->dst_scale) * QK_QUOTIENT_LIMIT);
+    return s;
+}
+
+/* kernels/simd/divide.h; a NaN stays one. */
+QK_INLINE qv_f quotient(const shared *s, qv_f x) {
+    if (!s->is_tame) return qv_div(x, s->scale);
+    x = qv_max(qv_neg(s->limit), qv_min(s->limit, x));
+    const qv_f q = qv_fma(x, s->recip, qv_mul(x, s->low));
+    return qv_fma(qv_fnma(q, s->scale, x), s->recip, q);
+}
+
+/* The accumulator's integers with all that is added to them. */
+QK_INLINE iblock integer_part(const qk_post *p, const qk_post_args *a, const char *acc, size_t row, size_t col,
+                              size_t n) {
+    iblock i = load_integers(p->acc, acc, n);
+    if (p->has_add_common) QK_FOUR_TIMES(k, i.v[k] = qv_addi(i.v[k], qv_set1i(a->add_common)));
+    if (p->has_col_add) QV_EACH(i.v[k] = qv_addi(i.v[k], qv_load4(a->col_add + col + QV_LANES * k, QV_LEFT(n, k))));
+    if (p->has_row_sum) {
+        const qv_i sum = qv_set1i(a->row_sum[row]);
+        QV_EACH(i.v[k] = qv_addi(i.v[k], qv_muli(sum, qv_load4(a->col_mul + col + QV_LANES * k, QV_LEFT(n, k)))));
+    }
+    if (p->bias_first)
+        QV_EACH({
+            const qv_i x = i.v[k], b = qv_load4((const int32_t *)a->bias + col + QV_LANES * k, QV_LEFT(n, k));
+            const qv_i s = qv_addi(x, b), over = qv_andi(qv_xori(x, s), qv_xori(b, s));
+            i.v[k] = qv_seli(qv_signi(over), qv_xori(qv_srai(b, 31), qv_set1i(INT32_MAX)), s);
+        });
+    return i;
+}
+
+QK_INLINE block scaled(const qk_post *p, const qk_post_args *a, block v, size_t row, size_t col, size_t n) {
+    if (p->scale == QK_POST_SCALE_NONE) return v;
+    if (p->scale != QK_POST_SCALE_COL) {
+        const qv_f s = qv_set1(p->scale == QK_POST_SCALE_ROW ? a->scale_common * a->scale[row] : a->scale_common);
+        QK_FOUR_TIMES(k, v.v[k] = qv_mul(v.v[k], s));
+        return v;
+    }
+    const qv_f s = qv_set1(a->scale_common);
+    const block w = load(QDQ_DTYPE_F32, (const char *)(a->scale + col), n);
+    QK_FOUR_TIMES(k, v.v[k] = qv_mul(v.v[k], qv_mul(s, w.v[k])));
+    return v;
+}
+
+QK_INLINE block operand_of(const qk_post *p, const qk_post_args *a, uint32_t i, size_t row, size_t col, size_t n) {
+    const qk_post_step *s = &p->steps[i];
+    if (s->op == QK_POST_SUM)
+        return load(s->dtype, elem(s->dtype, a->dst, (ptrdiff_t)row * a->dst_stride + (ptrdiff_t)col), n);
+    const ptrdiff_t at = (ptrdiff_t)row * a->operands[i].row_stride;
+    if (!s->per_col) return same(qk_post_load(s->dtype, a->operands[i].data, at));
+    return load(s->dtype, elem(s->dtype, a->operands[i].data, at + (ptrdiff_t)col), n);
+}
+
+/* Up to BLOCK columns of one row; n is a constant when it is BLOCK. */
+QK_INLINE void run_row(const qk_post *p, const qk_post_args *a, const shared *s, const char *acc, size_t row,
+                       size_t col, size_t n) {
+    char *to = (char *)a->dst + ((ptrdiff_t)row * a->dst_stride + (ptrdiff_t)col) * (ptrdiff_t)qk_post_bytes(p->dst);
+    block v;
+    if (qk_post_is_integer(p->acc)) {
+        iblock i = integer_part(p, a, acc, row, col, n);
+        v = to_floats(i);
+        if (qk_post_is_exact(p)) {
+            /* the zero point may lead out of s32: towards its end, where a narrower type saturates, too */
+            if (p->dst_has_zp) {
+                const qv_i zp = qv_set1i(a->dst_zp);
+                QK_FOUR_TIMES(k, {
+                    const qv_i x = i.v[k], sum = qv_addi(x, zp);
+                    const qv_i over = qv_andi(qv_xori(x, sum), qv_xori(zp, sum));
+                    i.v[k] = qv_seli(qv_signi(over), qv_xori(qv_srai(zp, 31), qv_set1i(INT32_MAX)), sum);
+                });
+            }
+            store_integers(p->dst, to, n, i);
+            return;
+        }
+    } else {
+        v = load(p->acc, acc, n);
+    }
+    v = scaled(p, a, v, row, col, n);
+    if (p->bias != QDQ_DTYPE_UNDEF && !p->bias_first) {
+        const block b = p->bias_per_row ? same(qk_post_load(p->bias, a->bias, (ptrdiff_t)row))
+                                        : load(p->bias, elem(p->bias, a->bias, (ptrdiff_t)col), n);
+        QK_FOUR_TIMES(k, v.v[k] = qv_add(v.v[k], b.v[k]));
+    }
+    for (uint32_t i = 0; i < p->n_steps; i++) {
+        block w = v;
+        if (qk_post_has_operand(p->steps[i].op)) w = operand_of(p, a, i, row, col, n);
+        v = apply(&p->steps[i], v, w);
+    }
+    if (p->dst_quantized) QK_FOUR_TIMES(k, v.v[k] = quotient(s, v.v[k]));
+    if (p->dst_has_zp) QK_FOUR_TIMES(k, v.v[k] = qv_add(v.v[k], s->zp));
+    store(p->dst, to, n, v);
+}
+
+/* ---- requantization to bytes: (acc [+ col_add]) * scale [+ bias], [relu], + zp ---------------------------------------------- */
+
+QK_INLINE bool is_plain(const qk_post *p) {
+    return p->acc == QDQ_DTYPE_S32 && (p->dst == QDQ_DTYPE_U8 || p->dst == QDQ_DTYPE_S8) && !p->has_add_common &&
+           !p->has_row_sum && !p->bias_first && (p->bias == QDQ_DTYPE_UNDEF || p->bias == QDQ_DTYPE_F32) &&
+           !p->bias_per_row && !p->dst_quantized &&
+           (p->scale == QK_POST_SCALE_COL || p->scale == QK_POST_SCALE_COMMON) &&
+           (p->n_steps == 0 || (p->n_steps == 1 && p->steps[0].op == QK_POST_RELU && p->steps[0].alpha == 0.0f));
+}
+
+/* Scales, compensations and biases of the columns stay in registers; has_bias and is_signed are constants of the caller. */
+QK_INLINE void run_plain(const qk_post *p, const qk_post_args *a, const char *acc, size_t acc_bytes, size_t row,
+                         size_t n_rows, size_t col, bool has_bias, bool is_signed) {
+    const size_t n = BLOCK;
+    /* the floor of a relu is its zero, and saturation of u8 does the rest */
+    const qv_f zp = qv_set1(p->dst_has_zp ? (float)a->dst_zp : 0.0f),
+               floor = qv_set1(p->n_steps == 0 ? -__builtin_inff() : 0.0f), common = qv_set1(a->scale_common);
+    iblock add;
+    block scale, bias = same(0.0f);
+    QK_FOUR_TIMES(k, add.v[k] = qv_set1i(0));
+    QK_FOUR_TIMES(k, scale.v[k] = common);
+    if (p->has_col_add) add = load_integers(QDQ_DTYPE_S32, (const char *)(a->col_add + col), n);
+    if (p->scale == QK_POST_SCALE_COL) {
+        scale = load(QDQ_DTYPE_F32, (const char *)(a->scale + col), n);
+        QK_FOUR_TIMES(k, scale.v[k] = qv_mul(common, scale.v[k]));
+    }
+    if (has_bias) bias = load(QDQ_DTYPE_F32, (const char *)a->bias + 4 * col, n);
+    char *to = (char *)a->dst + (ptrdiff_t)row * a->dst_stride + (ptrdiff_t)col;
+    for (size_t r = 0; r < n_rows; r++, acc += acc_bytes, to += a->dst_stride) {
+        qv_i q[4];
+        QK_FOUR_TIMES(k, {
+            qv_f v = qv_mul(qv_of_int(qv_addi(qv_loadi(acc + 4 * QV_LANES * k), add.v[k])), scale.v[k]);
+            if (has_bias) v = qv_add(v, bias.v[k]);
+            v = qv_add(qv_max(floor, v), zp);
+            q[k] = qv_to_int(qv_min(qv_set1(255.0f), v));
+        });
+        qv_store1(to, n, q, is_signed);
+    }
+}
+
+QK_INLINE void post_run(const qk_post *p, const qk_post_args *a, const void *acc, size_t acc_stride, size_t row,
+                        size_t n_rows, size_t col, size_t n_cols) {
+    const size_t acc_elem = qk_post_bytes(p->acc);
+    const char *from = acc;
+    size_t c = 0;
+    if (is_plain(p)) {
+        for (; n_cols - c >= BLOCK; c += BLOCK) {
+            const char *at = from + c * acc_elem;
+            const bool is_signed = p->dst == QDQ_DTYPE_S8;
+            if (p->bias != QDQ_DTYPE_UNDEF)
+                run_plain(p, a, at, acc_stride * acc_elem, row, n_rows, col + c, true, is_signed);
+            else
+                run_plain(p, a, at, acc_stride * acc_elem, row, n_rows, col + c, false, is_signed);
+        }
+        if (c == n_cols) return;
+    }
+    const shared s = share(p, a);
+    for (size_t r = 0; r < n_rows; r++) {
+        const char *at = from + r * acc_stride * acc_elem;
+        size_t i = c;
+        for (; n_cols - i >= BLOCK; i += BLOCK)
+            run_row(p, a, &s, at + i * acc_elem, row + r, col + i, BLOCK);
+        if (i < n_cols) run_row(p, a, &s, at + i * acc_elem, row + r, col + i, n_cols - i);
+    }
+}
+
+#endif
