@@ -209,3 +209,9 @@ qdq_status qdq_compiled_execute(const qdq_compiled *compiled, const qdq_tensor *
     if (in != stack) qdqi_free(in);
     return st;
 }
+
+qdq_status qdq_compiled_run(const qdq_compiled *compiled, const void *const *inputs, size_t n_inputs,
+                            void *const *outputs, size_t n_outputs, qdq_error *err) {
+    QDQI_NOT_NULL(err, compiled);
+    return qdqi_program_run(&compiled->program, inputs, n_inputs, outputs, n_outputs, NULL, err);
+}

@@ -164,26 +164,13 @@ qdq_status qdq_session_output_desc(const qdq_session *session, size_t i, qdq_ten
     return QDQ_OK;
 }
 
-static qdq_status check_buffers(const qdq_tensor_desc *ports, uint32_t n_ports, const void *const *buffers, size_t n,
-                                const char *what, qdq_error *err) {
-    if (n != n_ports) return qdqi_fail(err, QDQ_E_BAD_ARG, "session run: %zu %ss given, expected %u", n, what, n_ports);
-    for (uint32_t i = 0; i < n_ports; i++)
-        if (buffers[i] == NULL && qdqi_n_elems(&ports[i]) != 0)
-            return qdqi_fail(err, QDQ_E_NULL_ARG, "session run: %s %u is NULL", what, i);
-    return QDQ_OK;
-}
-
 qdq_status qdq_session_run(const qdq_session *session, const void *const *inputs, size_t n_inputs, void *const *outputs,
                            size_t n_outputs, qdq_error *err) {
     QDQI_NOT_NULL(err, session);
-    if (n_inputs != 0) QDQI_NOT_NULL(err, inputs);
-    if (n_outputs != 0) QDQI_NOT_NULL(err, outputs);
     const qdqi_program *p = &session->program;
-    QDQI_TRY(check_buffers(p->inputs, p->n_inputs, inputs, n_inputs, "input", err));
-    QDQI_TRY(check_buffers(p->outputs, p->n_outputs, (const void *const *)outputs, n_outputs, "output", err));
-    if (!session->profile) return qdqi_plan_execute(p->plan, inputs, outputs, NULL, err);
+    if (!session->profile) return qdqi_program_run(p, inputs, n_inputs, outputs, n_outputs, NULL, err);
     qdqi_profile profile = {session->part_ns, session->n_parts};
-    QDQI_TRY(qdqi_plan_execute(p->plan, inputs, outputs, &profile, err));
+    QDQI_TRY(qdqi_program_run(p, inputs, n_inputs, outputs, n_outputs, &profile, err));
     /* counters are the one thing of a session that runs change */
     atomic_fetch_add_explicit((_Atomic uint64_t *)(uintptr_t)&session->n_runs, 1, memory_order_relaxed);
     return QDQ_OK;

@@ -94,6 +94,7 @@ static const qdq_api table = {
     .backend_reason = qdq_backend_reason,
     .backend_pattern_info = qdq_backend_pattern_info,
     .backend_pattern_set = qdq_backend_pattern_set,
+    .compiled_run = qdq_compiled_run,
 };
 
 const qdq_api *qdq_get_api(uint32_t version) {

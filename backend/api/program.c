@@ -99,6 +99,25 @@ qdq_status qdqi_program_close(qdqi_program *program, qdqi_lower *lw, qdq_error *
     return qdqi_plan_finish(program->plan, err);
 }
 
+static qdq_status check_buffers(const qdq_tensor_desc *ports, uint32_t n_ports, const void *const *buffers, size_t n,
+                                const char *what, qdq_error *err) {
+    if (n != n_ports) return qdqi_fail(err, QDQ_E_BAD_ARG, "run: %zu %ss given, expected %u", n, what, n_ports);
+    for (uint32_t i = 0; i < n_ports; i++)
+        if (buffers[i] == NULL && qdqi_n_elems(&ports[i]) != 0)
+            return qdqi_fail(err, QDQ_E_NULL_ARG, "run: %s %u is NULL", what, i);
+    return QDQ_OK;
+}
+
+qdq_status qdqi_program_run(const qdqi_program *program, const void *const *inputs, size_t n_inputs,
+                            void *const *outputs, size_t n_outputs, qdqi_profile *profile, qdq_error *err) {
+    if (n_inputs != 0) QDQI_NOT_NULL(err, inputs);
+    if (n_outputs != 0) QDQI_NOT_NULL(err, outputs);
+    QDQI_TRY(check_buffers(program->inputs, program->n_inputs, inputs, n_inputs, "input", err));
+    QDQI_TRY(
+        check_buffers(program->outputs, program->n_outputs, (const void *const *)outputs, n_outputs, "output", err));
+    return qdqi_plan_execute(program->plan, inputs, outputs, profile, err);
+}
+
 void qdqi_program_free(qdqi_program *program) {
     qdqi_plan_destroy(&program->plan);
     qdqi_free(program->inputs);

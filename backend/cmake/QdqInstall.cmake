@@ -8,6 +8,9 @@ set(QDQ_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/qdq)
 
 # Two export sets: who links the shared library need not have what the static one pulls in.
 install(TARGETS qdq EXPORT qdqTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET qdq_dnnl_graph)
+    install(TARGETS qdq_dnnl_graph EXPORT qdqTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 install(TARGETS qdq_static EXPORT qdqStaticTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT qdqTargets NAMESPACE qdq:: DESTINATION ${QDQ_CMAKE_DIR})
 install(EXPORT qdqStaticTargets NAMESPACE qdq:: DESTINATION ${QDQ_CMAKE_DIR})

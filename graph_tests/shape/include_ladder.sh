@@ -22,20 +22,24 @@ lower:     ir ref base runtime onednn backend/native/native.h <family> kernels/i
 patterns:  ir base backend/lower/recipe.h
 api:       base ir ref runtime onednn lower patterns <family> kernels/isa
 frontends: base
+dnnl_graph:
 cli:       base
 '
 packages='
 dnnl.h:                 onednn
 dnnl_types.h:           onednn
 dnnl_version.h:         onednn
+oneapi/dnnl/dnnl.h:     dnnl_graph
+oneapi/dnnl/dnnl_graph.h: dnnl_graph
+oneapi/dnnl/dnnl_graph_sycl.h: dnnl_graph
 jansson.h:              frontends cli
 protobuf-c/protobuf-c.h: frontends
 onnx.pb-c.h:            frontends
-xxhash.h:               base runtime onednn lower
+xxhash.h:               base runtime onednn lower dnnl_graph
 cpuinfo.h:              kernels/isa
 immintrin.h:            kernels
 arm_neon.h:             kernels
-omp.h:                  base runtime kernels ref lower api
+omp.h:                  base runtime kernels ref lower api dnnl_graph
 '
 c_headers='assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg stdatomic
 stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype
@@ -46,6 +50,7 @@ find backend patterns kernels \( -name '*.c' -o -name '*.h' -o -name '*.def' \) 
 function room_of(path,    part) {
     split(path, part, "/")
     if (path ~ /^backend\/include\//) return "public"
+    if (path ~ /^backend\/frontends\/dnnl_graph\//) return "dnnl_graph" # a library of its own, on the public header
     if (part[1] == "backend") return part[2]
     if (part[1] == "kernels") return "kernels/" part[2]
     return part[1]

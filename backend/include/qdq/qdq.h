@@ -395,6 +395,11 @@ QDQ_API const char *qdq_compiled_summary(const qdq_compiled *compiled);
 QDQ_API QDQ_MUST_USE qdq_status qdq_compiled_execute(const qdq_compiled *compiled, const qdq_tensor *inputs,
                                                      size_t n_inputs, const qdq_tensor *outputs, size_t n_outputs,
                                                      qdq_error *err);
+/* The same with buffers only, in the order of the partition's ports (qdq_partition_input, _output) and laid out as
+ * qdq_compiled_desc says: nothing is compared, which is the shortest way to run. Errors: BAD_ARG (a number of ports), NULL_ARG, ONEDNN. */
+QDQ_API QDQ_MUST_USE qdq_status qdq_compiled_run(const qdq_compiled *compiled, const void *const *inputs,
+                                                 size_t n_inputs, void *const *outputs, size_t n_outputs,
+                                                 qdq_error *err);
 
 /* ---- session: a whole graph ------------------------------------------------------------------------------------- */
 
@@ -780,6 +785,7 @@ struct qdq_api {
     qdq_status (*backend_reason)(size_t, qdq_reason_info *, qdq_error *);
     qdq_status (*backend_pattern_info)(size_t, qdq_pattern_info *, qdq_error *);
     bool (*backend_pattern_set)(size_t, const char **, const char **);
+    qdq_status (*compiled_run)(const qdq_compiled *, const void *const *, size_t, void *const *, size_t, qdq_error *);
 };
 
 #ifdef __cplusplus
