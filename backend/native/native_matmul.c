@@ -1,13 +1,500 @@
-#include "native/native_prim.h"
+/* Products on kernels/igemm with the epilogue of kernels/post: integers of 8 bits with exact sums, or floats.
+ *
+ * Weights that are constant (`any`) are packed when the plan is made; others into the scratch, at each execution. So are sources
+ * whose k is not contiguous, and sources of half floats, as f32. Zero points become compensations:
+ *
+ *     Σ (a - za)(w - zw) = Σ a' w' + za' (K zw' - col_sum) - zw' row_sum          (kernels/igemm/igemm.h)
+ */
+#include "base/checked.h"
+#include "base/dtype.h"
+#include "kernels/igemm/igemm.h"
+#include "native/native_post.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    TILE_BYTES = 256 * 1024, /* of the rows that meet one panel after the other */
+    FOLD_K = 16384,          /* sums of so many products and a bias of up to 2^30 fit in s32 */
+};
+#define GRAIN_INT8 3e5 /* multiplications that pay for another thread */
+#define GRAIN_F32  1e5
+
+typedef struct mm_impl {
+    qk_igemm gemm;
+    qdqi_native_post post;
+    qk_post folded; /* the program with an s32 bias already in col_add, which is cheaper; fn NULL: there is none */
+    qk_post_fn *folded_fn;
+    size_t m, k, n, n_batch, n_mats; /* products; matrices of weights */
+    int32_t n_outer;                 /* batch dims, first to last */
+    int64_t outer[QDQ_MAX_NDIMS];
+    ptrdiff_t src_outer[QDQ_MAX_NDIMS], mat_outer[QDQ_MAX_NDIMS]; /* elements; matrices */
+    ptrdiff_t src_row, src_k;
+    qdq_dtype src_dtype;
+    size_t src_elem, mat_bytes;
+    size_t n_cols; /* padded */
+    bool copy_src, packed, has_zw, zw_per_col, has_col_add;
+    qdqi_dnnl_md weights;
+    uint32_t src, wei, bias, dst, scratch, scale_col;
+    qdqi_native_attr_args args;
+    size_t at_src, at_packed, at_row_sums, at_col_add, at_col_mul, scratch_bytes;
+    double macs;
+} mm_impl;
+
+/* ---- running ------------------------------------------------------------------------------------------------------------ */
+
+typedef struct mm_job {
+    const mm_impl *mm;
+    void *const *bufs;
+    char *scratch;
+    const char *packed;
+    const int32_t *bias; /* folded; NULL: not */
+    const qk_post *post;
+    qk_post_fn *post_fn;
+    size_t m_parts, n_units, chunk;
+} mm_job;
+
+/* Batch index b: its index in each dim. */
+static void unravel(const mm_impl *mm, size_t b, int64_t *index) {
+    for (int32_t d = mm->n_outer - 1; d >= 0; d--) {
+        index[d] = (int64_t)(b % (size_t)mm->outer[d]);
+        b /= (size_t)mm->outer[d];
+    }
+}
+
+static ptrdiff_t offset_of(const mm_impl *mm, const int64_t *index, const ptrdiff_t *strides) {
+    ptrdiff_t at = 0;
+    for (int32_t d = 0; d < mm->n_outer; d++)
+        at += (ptrdiff_t)index[d] * strides[d];
+    return at;
+}
+
+/* One matrix of the source, rows contiguous, floats as f32. */
+static void copy_rows(const mm_impl *mm, const char *src, char *dst) {
+    const size_t elem = mm->src_elem, to_elem = mm->gemm.src == QDQ_DTYPE_F32 ? 4 : 1;
+    for (size_t r = 0; r < mm->m; r++)
+        for (size_t k = 0; k < mm->k; k++) {
+            const char *from = src + ((ptrdiff_t)r * mm->src_row + (ptrdiff_t)k * mm->src_k) * (ptrdiff_t)elem;
+            char *to = dst + (r * mm->k + k) * to_elem;
+            if (elem != 2) {
+                memcpy(to, from, elem);
+                continue;
+            }
+            const float f = qdqi_load_f32(from, mm->src_dtype, 0);
+            memcpy(to, &f, sizeof f);
+        }
+}
+
+static const char *src_matrix(const mm_job *job, size_t b, const int64_t *index, ptrdiff_t *row_bytes) {
+    const mm_impl *mm = job->mm;
+    if (mm->copy_src) {
+        *row_bytes = (ptrdiff_t)(mm->k * (mm->gemm.src == QDQ_DTYPE_F32 ? 4 : 1));
+        return job->scratch + mm->at_src + b * mm->m * (size_t)*row_bytes;
+    }
+    *row_bytes = mm->src_row * (ptrdiff_t)mm->src_elem;
+    return (const char *)job->bufs[mm->src] + offset_of(mm, index, mm->src_outer) * (ptrdiff_t)mm->src_elem;
+}
+
+static void pack_matrix(const mm_impl *mm, const qdqi_dnnl_md *md, const char *data, size_t mat, void *packed,
+                        size_t first, size_t n) {
+    ptrdiff_t at = 0;
+    for (int32_t d = md->ndims - 3; d >= 0; d--) {
+        at += (ptrdiff_t)(mat % (size_t)md->dims[d]) * (ptrdiff_t)md->strides[d];
+        mat /= (size_t)md->dims[d];
+    }
+    const qk_igemm_source s = {data + at * (ptrdiff_t)(qdq_dtype_bits(md->dtype) / 8), md->dtype, 0,
+                               (ptrdiff_t)md->strides[md->ndims - 2], (ptrdiff_t)md->strides[md->ndims - 1]};
+    qk_igemm_pack(&mm->gemm, &s, packed, first, n);
+}
+
+/* Before the product: what has to be copied, and sums of rows; units are matrices of weights, then batches. */
+static void prepare_chunk(int i, void *arg) {
+    const mm_job *job = arg;
+    const mm_impl *mm = job->mm;
+    const size_t n_panels = mm->packed ? 0 : mm->n_mats * mm->gemm.n_panels;
+    const size_t begin = (size_t)i * job->chunk,
+                 end = begin + job->chunk < job->n_units ? begin + job->chunk : job->n_units;
+    for (size_t u = begin; u < end; u++) {
+        if (u < n_panels) {
+            const size_t mat = u / mm->gemm.n_panels;
+            pack_matrix(mm, &mm->weights, job->bufs[mm->wei], mat, job->scratch + mm->at_packed + mat * mm->mat_bytes,
+                        u % mm->gemm.n_panels, 1);
+            continue;
+        }
+        const size_t b = u - n_panels;
+        int64_t index[QDQ_MAX_NDIMS];
+        unravel(mm, b, index);
+        if (mm->copy_src)
+            copy_rows(mm,
+                      (const char *)job->bufs[mm->src] + offset_of(mm, index, mm->src_outer) * (ptrdiff_t)mm->src_elem,
+                      job->scratch + mm->at_src + b * mm->m * mm->k * (mm->gemm.src == QDQ_DTYPE_F32 ? 4 : 1));
+        if (!mm->has_zw) continue;
+        ptrdiff_t row_bytes;
+        const char *src = src_matrix(job, b, index, &row_bytes);
+        int32_t *sums = (int32_t *)(void *)(job->scratch + mm->at_row_sums) + b * mm->m;
+        for (size_t r = 0; r < mm->m; r++) {
+            const void *row = src + (ptrdiff_t)r * row_bytes;
+            mm->gemm.row_sums(&mm->gemm, &row, 1, sums + r);
+        }
+    }
+}
+
+/* col_mul and col_add of all matrices, the folded bias in it. */
+static void make_compensations(const mm_job *job) {
+    const mm_impl *mm = job->mm;
+    const int32_t *zw = mm->args.zp_weights == QDQI_NO_ARG ? NULL : job->bufs[mm->args.zp_weights];
+    int32_t *col_mul = (int32_t *)(void *)(job->scratch + mm->at_col_mul);
+    for (size_t c = 0; mm->has_zw && c < mm->n; c++)
+        col_mul[c] = mm->gemm.weights_shift - (zw == NULL ? 0 : zw[mm->zw_per_col ? c : 0]);
+    if (!mm->has_col_add && job->bias == NULL) return;
+    const uint32_t za = (uint32_t)(qdqi_native_zp(job->bufs, mm->args.zp_src) + mm->gemm.src_shift);
+    for (size_t mat = 0; mat < mm->n_mats; mat++) {
+        const int32_t *sums = qk_igemm_col_sums(&mm->gemm, job->packed + mat * mm->mat_bytes);
+        int32_t *out = (int32_t *)(void *)(job->scratch + mm->at_col_add) + mat * mm->n_cols;
+        for (size_t c = 0; c < mm->n; c++)
+            out[c] = (int32_t)(0u - za * (uint32_t)sums[c]);
+        for (size_t c = 0; mm->has_zw && c < mm->n; c++)
+            out[c] = (int32_t)((uint32_t)out[c] - za * (uint32_t)mm->k * (uint32_t)col_mul[c]);
+        for (size_t c = 0; job->bias != NULL && c < mm->n; c++)
+            out[c] = (int32_t)((uint32_t)out[c] + (uint32_t)job->bias[c]);
+    }
+}
+
+static void bind(const mm_job *job, size_t b, size_t mat, const int64_t *index, qk_post_args *a) {
+    const mm_impl *mm = job->mm;
+    qdqi_native_post_bind(&mm->post, &mm->args, mm->dst, job->bufs, mm->n_outer == 0 ? NULL : index, a);
+    a->scale_common = qdqi_native_scale(job->bufs, mm->args.scale_src);
+    if (mm->args.scale_weights != QDQI_NO_ARG && mm->post.post.scale == QK_POST_SCALE_COMMON)
+        a->scale_common *= *(const float *)job->bufs[mm->args.scale_weights];
+    if (mm->scale_col != QDQI_NO_ARG) a->scale = job->bufs[mm->scale_col];
+    if (mm->bias != QDQI_NO_ARG) a->bias = job->bufs[mm->bias];
+    a->col_add = (const int32_t *)(const void *)(job->scratch + mm->at_col_add) + mat * mm->n_cols;
+    a->col_mul = (const int32_t *)(const void *)(job->scratch + mm->at_col_mul);
+    a->row_sum = (const int32_t *)(const void *)(job->scratch + mm->at_row_sums) + b * mm->m;
+}
+
+/* Rows begin … end of panels first … last of one product. */
+static void run_block(const mm_job *job, const qk_post_args *a, const char *src, ptrdiff_t row_bytes,
+                      const char *packed, size_t begin, size_t end, size_t first, size_t last) {
+    const mm_impl *mm = job->mm;
+    const qk_igemm *g = &mm->gemm;
+    _Alignas(64) int32_t acc[QK_IGEMM_ROWS * QK_IGEMM_COLS];
+    const size_t row_len = mm->k * (g->src == QDQ_DTYPE_F32 ? 4 : 1);
+    size_t at_once = TILE_BYTES / row_len / QK_IGEMM_ROWS * QK_IGEMM_ROWS;
+    if (at_once < 8 * QK_IGEMM_ROWS) at_once = 8 * QK_IGEMM_ROWS;
+    for (size_t top = begin; top < end; top += at_once) {
+        const size_t bottom = end - top < at_once ? end : top + at_once;
+        const size_t n_tiles = (bottom - top + QK_IGEMM_ROWS - 1) / QK_IGEMM_ROWS;
+        for (size_t p = first; p < last; p++) {
+            const size_t col = p * QK_IGEMM_COLS, n_cols = mm->n - col < QK_IGEMM_COLS ? mm->n - col : QK_IGEMM_COLS;
+            for (size_t t = 0; t < n_tiles; t++) { /* tiles of equal height, as far as it goes */
+                const size_t row = top + (bottom - top) * t / n_tiles,
+                             n_rows = top + (bottom - top) * (t + 1) / n_tiles - row;
+                const void *rows[QK_IGEMM_ROWS];
+                for (size_t r = 0; r < n_rows; r++)
+                    rows[r] = src + (ptrdiff_t)(row + r) * row_bytes;
+                g->run(g, packed, rows, n_rows, p, acc);
+                job->post_fn(job->post, a, acc, QK_IGEMM_COLS, row, n_rows, col, n_cols);
+            }
+        }
+    }
+}
+
+/* A chunk of units; a unit is a panel of a part of the rows of a batch. */
+static void product_chunk(int i, void *arg) {
+    const mm_job *job = arg;
+    const mm_impl *mm = job->mm;
+    const size_t n_panels = mm->gemm.n_panels;
+    size_t u = (size_t)i * job->chunk;
+    const size_t end = u + job->chunk < job->n_units ? u + job->chunk : job->n_units;
+    qk_post_args a = {0};
+    while (u < end) {
+        const size_t first = u % n_panels, part = u / n_panels % job->m_parts, b = u / n_panels / job->m_parts;
+        const size_t last = end - u < n_panels - first ? first + (end - u) : n_panels;
+        int64_t index[QDQ_MAX_NDIMS];
+        ptrdiff_t row_bytes;
+        unravel(mm, b, index);
+        const size_t mat = (size_t)offset_of(mm, index, mm->mat_outer);
+        bind(job, b, mat, index, &a);
+        const char *src = src_matrix(job, b, index, &row_bytes);
+        run_block(job, &a, src, row_bytes, job->packed + mat * mm->mat_bytes, mm->m * part / job->m_parts,
+                  mm->m * (part + 1) / job->m_parts, first, last);
+        u += last - first;
+    }
+}
+
+static bool fits(const int32_t *bias, size_t n) {
+    int32_t outside = 0;
+    for (size_t c = 0; c < n; c++)
+        outside |= bias[c] > 1 << 30 || bias[c] < -(1 << 30);
+    return !outside;
+}
+
+static void parallel(const qdq_engine *engine, int n, void (*body)(int i, void *arg), void *arg) {
+    if (n == 1)
+        body(0, arg);
+    else
+        qdqi_parallel(engine, n, body, arg);
+}
+
+static qdq_status run(const void *impl, void *const *bufs, const qdq_engine *engine, qdq_error *err) {
+    (void)err;
+    const mm_impl *mm = impl;
+    mm_job job = {.mm = mm, .bufs = bufs, .post = &mm->post.post, .post_fn = mm->post.fn, .m_parts = 1};
+    job.scratch = mm->scratch == QDQI_NO_ARG ? NULL : bufs[mm->scratch];
+    job.packed = mm->packed ? bufs[mm->wei] : job.scratch + mm->at_packed;
+    const int threads = qdqi_threads_for(engine, (int64_t)(mm->macs < 0x1p62 ? mm->macs : 0x1p62),
+                                         (int64_t)(mm->gemm.row_sums != NULL ? GRAIN_INT8 : GRAIN_F32));
+    if (!mm->packed || mm->copy_src || mm->has_zw) {
+        job.n_units =
+            (mm->packed ? 0 : mm->n_mats * mm->gemm.n_panels) + (mm->copy_src || mm->has_zw ? mm->n_batch : 0);
+        job.chunk = (job.n_units + (size_t)threads - 1) / (size_t)threads;
+        parallel(engine, threads, prepare_chunk, &job);
+    }
+    if (mm->folded_fn != NULL && fits(bufs[mm->bias], mm->n)) {
+        job.bias = bufs[mm->bias];
+        job.post = &mm->folded;
+        job.post_fn = mm->folded_fn;
+    }
+    if (mm->has_col_add || mm->has_zw || job.bias != NULL) make_compensations(&job);
+    const size_t columns = mm->n_batch * mm->gemm.n_panels, wanted = threads == 1 ? 1 : 4 * (size_t)threads;
+    if (columns < wanted) {
+        const size_t most = (mm->m + QK_IGEMM_ROWS - 1) / QK_IGEMM_ROWS, parts = (wanted + columns - 1) / columns;
+        job.m_parts = parts < most ? parts : most;
+    }
+    job.n_units = columns * job.m_parts;
+    job.chunk = (job.n_units + (size_t)threads - 1) / (size_t)threads;
+    parallel(engine, threads, product_chunk, &job);
+    return QDQ_OK;
+}
+
+static qdq_status pack(const void *impl, qdqi_dnnl_arg arg, const qdqi_dnnl_md *src, const void *src_data, void *dst,
+                       qdq_error *err) {
+    const mm_impl *mm = impl;
+    bool same = arg == QDQI_DNNL_WEIGHTS && src->ndims == mm->weights.ndims && src->dtype == mm->weights.dtype;
+    for (int32_t d = 0; same && d < src->ndims; d++)
+        same = src->dims[d] == mm->weights.dims[d];
+    if (!same) return qdqi_fail(err, QDQ_E_INTERNAL, "native matmul: packing weights of another form");
+    for (size_t mat = 0; mat < mm->n_mats; mat++)
+        pack_matrix(mm, src, src_data, mat, (char *)dst + mat * mm->mat_bytes, 0, mm->gemm.n_panels);
+    return QDQ_OK;
+}
+
+/* ---- the request ---------------------------------------------------------------------------------------------------------- */
+
+static bool is_half(qdq_dtype d) {
+    return d == QDQ_DTYPE_BF16 || d == QDQ_DTYPE_F16;
+}
+static bool is_float(qdq_dtype d) {
+    return d == QDQ_DTYPE_F32 || is_half(d);
+}
+
+/* One value, or one per column (mask) of f32 or s32. */
+static bool value_mask_ok(bool has, int mask, int col_mask, const int64_t *group) {
+    return !has || (group[0] <= 0 && group[1] <= 0 && (mask == 0 || mask == col_mask));
+}
+
+static const char *check_quant(const qdqi_dnnl_attr *attr, int32_t nd, bool integers) {
+    if (attr == NULL) return NULL;
+    const qdqi_dnnl_quant *s = &attr->src, *w = &attr->weights;
+    if (attr->src1.has_scale || attr->src1.has_zp) return "no_native_kernel";
+    if (!integers && (s->has_zp || w->has_zp)) return "no_native_kernel";
+    if (!value_mask_ok(s->has_scale, s->scale_mask, 0, s->group) || !value_mask_ok(s->has_zp, s->zp_mask, 0, s->group))
+        return "src_not_per_tensor";
+    if (!value_mask_ok(w->has_scale, w->scale_mask, 1 << (nd - 1), w->group) ||
+        !value_mask_ok(w->has_zp, w->zp_mask, 1 << (nd - 1), w->group))
+        return "weights_axis_not_n";
+    const qdq_dtype none = QDQ_DTYPE_UNDEF, f32 = QDQ_DTYPE_F32, s32 = QDQ_DTYPE_S32;
+    const bool scales = (!s->has_scale || s->scale_dtype == f32 || s->scale_dtype == none) &&
+                        (!w->has_scale || w->scale_dtype == f32 || w->scale_dtype == none);
+    const bool zps = (!s->has_zp || s->zp_dtype == s32 || s->zp_dtype == none) &&
+                     (!w->has_zp || w->zp_dtype == s32 || w->zp_dtype == none);
+    return scales && zps ? NULL : "dtype";
+}
+
+/* Dims of the product, and which matrices meet. */
+static const char *read_shapes(mm_impl *mm, const qdqi_dnnl_md *src, const qdqi_dnnl_md *weights,
+                               const qdqi_dnnl_md *dst) {
+    const int32_t nd = dst->ndims;
+    if (nd < 2 || src->ndims != nd || weights->ndims != nd) return "rank";
+    mm->m = (size_t)dst->dims[nd - 2];
+    mm->n = (size_t)dst->dims[nd - 1];
+    mm->k = (size_t)src->dims[nd - 1];
+    if (src->dims[nd - 2] != dst->dims[nd - 2] || weights->dims[nd - 1] != dst->dims[nd - 1] ||
+        weights->dims[nd - 2] != src->dims[nd - 1])
+        return "no_native_kernel";
+    mm->n_outer = nd - 2;
+    mm->n_batch = mm->n_mats = 1;
+    for (int32_t d = nd - 3; d >= 0; d--) {
+        const int64_t n = dst->dims[d];
+        if ((src->dims[d] != n && src->dims[d] != 1) || (weights->dims[d] != n && weights->dims[d] != 1))
+            return "broadcast";
+        mm->outer[d] = n;
+        mm->src_outer[d] = src->dims[d] == 1 ? 0 : (ptrdiff_t)src->strides[d];
+        mm->mat_outer[d] = weights->dims[d] == 1 ? 0 : (ptrdiff_t)mm->n_mats;
+        mm->n_batch *= (size_t)n;
+        mm->n_mats *= (size_t)weights->dims[d];
+    }
+    mm->src_row = (ptrdiff_t)src->strides[nd - 2];
+    mm->src_k = (ptrdiff_t)src->strides[nd - 1];
+    mm->src_dtype = src->dtype;
+    mm->src_elem = qdq_dtype_bits(src->dtype) / 8;
+    mm->copy_src = is_half(src->dtype) || (mm->k > 1 && mm->src_k != 1);
+    mm->macs = (double)mm->n_batch * (double)mm->m * (double)mm->n * (double)mm->k;
+    return NULL;
+}
+
+static const char *read_bias(mm_impl *mm, const qdqi_dnnl_md *bias, qk_post *post) {
+    if (bias == NULL || bias->ndims == 0) return NULL;
+    for (int32_t d = 0; d < bias->ndims; d++)
+        if (bias->dims[d] != (d + 1 == bias->ndims ? (int64_t)mm->n : 1)) return "bias_shape";
+    if (mm->n > 1 && bias->strides[bias->ndims - 1] != 1) return "bias_shape";
+    post->bias = bias->dtype;
+    return NULL;
+}
+
+static const char *choose_gemm(mm_impl *mm, const qdqi_dnnl_md *src, const qdqi_dnnl_md *weights) {
+    qk_igemm *g = &mm->gemm;
+    if (is_float(src->dtype) != is_float(weights->dtype)) return "operand_dtype";
+    g->src = is_float(src->dtype) ? QDQ_DTYPE_F32 : src->dtype;
+    g->weights = is_float(weights->dtype) ? QDQ_DTYPE_F32 : weights->dtype;
+    g->n_taps = 1;
+    g->kc = mm->k;
+    g->n = mm->n;
+    if (!qk_igemm_init(g)) return "operand_dtype";
+    mm->mat_bytes = (g->packed_bytes + 63) / 64 * 64;
+    mm->n_cols = g->n_panels * QK_IGEMM_COLS;
+    mm->weights = *weights;
+    return NULL;
+}
+
+/* Adds `count` elements of `elem` bytes to the scratch. */
+static bool place(mm_impl *mm, size_t count, size_t each, size_t elem, size_t *at) {
+    size_t bytes;
+    *at = mm->scratch_bytes;
+    return qdqi_mul_size(count, each, &bytes) && qdqi_mul_size(bytes, elem, &bytes) && bytes < SIZE_MAX / 64 &&
+           qdqi_add_size(mm->scratch_bytes, (bytes + 63) / 64 * 64, &mm->scratch_bytes);
+}
+
+static bool place_scratch(mm_impl *mm) {
+    const bool sums = mm->has_col_add || mm->folded_fn != NULL;
+    return place(mm, mm->packed ? 0 : mm->n_mats, mm->mat_bytes, 1, &mm->at_packed) &&
+           place(mm, mm->copy_src ? mm->n_batch * mm->m : 0, mm->k, mm->gemm.src == QDQ_DTYPE_F32 ? 4 : 1,
+                 &mm->at_src) &&
+           place(mm, mm->has_zw ? mm->n_batch : 0, mm->m, 4, &mm->at_row_sums) &&
+           place(mm, sums ? mm->n_mats : 0, mm->n_cols, 4, &mm->at_col_add) &&
+           place(mm, mm->has_zw ? 1 : 0, mm->n_cols, 4, &mm->at_col_mul);
+}
+
+/* A first post-op that multiplies the columns by constants is the scale of an integer sum. */
+static void first_factor_as_scale(mm_impl *mm) {
+    qdqi_native_post *np = &mm->post;
+    qk_post *p = &np->post;
+    bool fixed = p->n_steps > 0 && p->scale == QK_POST_SCALE_NONE && (p->bias == QDQ_DTYPE_UNDEF || p->bias_first) &&
+                 p->steps[0].op == QK_POST_MUL && p->steps[0].dtype == QDQ_DTYPE_F32 && p->steps[0].per_col &&
+                 np->operands[0].row == 0;
+    for (int32_t d = 0; fixed && d < QDQ_MAX_NDIMS; d++)
+        fixed = np->operands[0].outer[d] == 0;
+    if (!fixed) return;
+    mm->scale_col = mm->args.post[0];
+    p->scale = QK_POST_SCALE_COL;
+    p->n_steps--;
+    memmove(p->steps, p->steps + 1, p->n_steps * sizeof p->steps[0]);
+    memmove(np->operands, np->operands + 1, p->n_steps * sizeof np->operands[0]);
+    memmove(mm->args.post, mm->args.post + 1, p->n_steps * sizeof mm->args.post[0]);
+}
+
+static qdq_status choose_post(mm_impl *mm, qdq_error *err) {
+    qk_post *p = &mm->post.post;
+    p->acc = mm->gemm.row_sums != NULL ? QDQ_DTYPE_S32 : QDQ_DTYPE_F32;
+    p->has_col_add = mm->has_col_add;
+    p->has_row_sum = mm->has_zw;
+    p->bias_first = p->acc == QDQ_DTYPE_S32 && p->bias == QDQ_DTYPE_S32 && p->scale == QK_POST_SCALE_NONE;
+    if (p->acc == QDQ_DTYPE_S32) first_factor_as_scale(mm);
+    QDQI_TRY(qdqi_native_post_choose(&mm->post, "matmul", err));
+    if (!p->bias_first || mm->k > FOLD_K) return QDQ_OK;
+    mm->folded = *p;
+    mm->folded.bias_first = false;
+    mm->folded.bias = QDQ_DTYPE_UNDEF;
+    mm->folded.has_col_add = true;
+    mm->folded_fn = qk_post_choose(&mm->folded, NULL);
+    return QDQ_OK;
+}
+
+/* What the packed bytes depend on. */
+typedef struct mm_key {
+    char family[24];
+    int32_t weights_dtype, elem_bytes;
+    uint64_t k, n, n_mats, nr, kr;
+} mm_key;
+
+static void add_weights(mm_impl *mm, qdqi_native_prim *prim) {
+    if (!mm->packed) {
+        mm->wei = qdqi_native_add_md(prim, QDQI_DNNL_WEIGHTS, &mm->weights);
+        return;
+    }
+    mm_key key;
+    memset(&key, 0, sizeof key);
+    memcpy(key.family, "native igemm 1", sizeof "native igemm 1");
+    key.weights_dtype = (int32_t)mm->weights.dtype;
+    key.elem_bytes = (int32_t)mm->gemm.elem_bytes;
+    key.k = mm->k;
+    key.n = mm->n;
+    key.n_mats = mm->n_mats;
+    key.nr = mm->gemm.nr;
+    key.kr = mm->gemm.kr;
+    mm->wei = qdqi_native_add_packed(prim, QDQI_DNNL_WEIGHTS, mm->n_mats * mm->mat_bytes, &key, sizeof key);
+}
 
 qdq_status qdqi_native_matmul(const qdqi_dnnl_md *src, const qdqi_dnnl_md *weights, const qdqi_dnnl_md *bias,
                               const qdqi_dnnl_md *dst, const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out,
                               qdq_error *err) {
-    (void)src;
-    (void)weights;
-    (void)bias;
-    (void)dst;
-    (void)attr;
-    (void)out;
-    return qdqi_native_refuse(err, "matmul", "no_native_kernel");
+    static const qdqi_native_ops ops = {.run = run, .pack = pack};
+    mm_impl mm = {.packed = weights->any, .bias = QDQI_NO_ARG, .scratch = QDQI_NO_ARG, .scale_col = QDQI_NO_ARG};
+    qdqi_dnnl_md s, w, d, b = {0};
+    QDQI_TRY(qdqi_native_layout(src, "matmul", &s, err));
+    QDQI_TRY(qdqi_native_layout(weights, "matmul", &w, err));
+    QDQI_TRY(qdqi_native_layout(dst, "matmul", &d, err));
+    if (bias != NULL && bias->ndims != 0) QDQI_TRY(qdqi_native_layout(bias, "matmul", &b, err));
+    const char *why = read_shapes(&mm, &s, &w, &d);
+    if (why == NULL) why = choose_gemm(&mm, &s, &w);
+    const bool integers = mm.gemm.row_sums != NULL;
+    if (why == NULL) why = check_quant(attr, d.ndims, integers);
+    if (why != NULL) return qdqi_native_refuse(err, "matmul", why);
+    const qdqi_native_matrix matrix = {.n_row_dims = 1, .row_dims = {d.ndims - 2}, .col_dim = d.ndims - 1};
+    QDQI_TRY(qdqi_native_post_plan(attr, &d, &matrix, "matmul", &mm.post, err));
+    why = read_bias(&mm, &b, &mm.post.post);
+    if (why != NULL) return qdqi_native_refuse(err, "matmul", why);
+    const qdqi_dnnl_quant no_quant = {0}, *sq = attr == NULL ? &no_quant : &attr->src,
+                          *wq = attr == NULL ? &no_quant : &attr->weights;
+    mm.has_zw = integers && (wq->has_zp || mm.gemm.weights_shift != 0);
+    mm.zw_per_col = wq->has_zp && wq->zp_mask != 0;
+    mm.has_col_add = integers && (sq->has_zp || mm.gemm.src_shift != 0);
+    mm.post.post.scale = wq->has_scale && wq->scale_mask != 0 ? QK_POST_SCALE_COL
+                         : wq->has_scale || sq->has_scale     ? QK_POST_SCALE_COMMON
+                                                              : QK_POST_SCALE_NONE;
+
+    char kernel[32];
+    snprintf(kernel, sizeof kernel, "igemm:%s", qk_isa_name(mm.gemm.isa));
+    mm_impl *impl;
+    qdqi_native_prim *prim = qdqi_native_new(&ops, "matmul", kernel, sizeof *impl, (void **)&impl);
+    if (prim == NULL) return QDQI_NO_MEMORY(err);
+    mm.src = qdqi_native_add_md(prim, QDQI_DNNL_SRC, &s);
+    add_weights(&mm, prim);
+    if (b.ndims != 0) mm.bias = qdqi_native_add_md(prim, QDQI_DNNL_BIAS, &b);
+    mm.dst = qdqi_native_add_md(prim, QDQI_DNNL_DST, &d);
+    qdqi_native_add_attr(prim, attr, &s, NULL, &w, &d, &mm.args);
+    if (mm.post.post.scale == QK_POST_SCALE_COL) mm.scale_col = mm.args.scale_weights;
+    const qdq_status st = choose_post(&mm, err);
+    if (st != QDQ_OK) {
+        qdqi_native_drop(prim);
+        return st;
+    }
+    if (!place_scratch(&mm)) {
+        qdqi_native_drop(prim);
+        return qdqi_native_refuse(err, "matmul", "size");
+    }
+    mm.scratch = qdqi_native_add_scratch(prim, mm.scratch_bytes);
+    *impl = mm;
+    return qdqi_native_finish(prim, out, err);
 }
