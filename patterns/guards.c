@@ -124,6 +124,13 @@ static bool of_one(const qdq_graph *graph, const qdqi_op *op, uint32_t value) {
     return op->kind != QDQI_OP_DIVIDE || is_constant(graph, op->in[0]);
 }
 
+static bool few_numbers(const qdq_graph *graph, const qdqi_op *op, uint32_t value) {
+    (void)value;
+    if (op->n_out != 1) return false;
+    const qdq_tensor_desc *dst = &graph->values[op->out[0]].desc;
+    return dst->ndims == 0 || dst->ndims == 1;
+}
+
 /* `op` is the Quantize or the Dequantize. */
 static bool before_affine(const qdq_graph *graph, const qdqi_op *op, uint32_t value) {
     (void)value;

@@ -14,10 +14,11 @@ enum {
     MAX_LISTED = QDQI_PATTERN_MAX_NODES * QDQI_PATTERN_MAX_REGION + (2 + QDQI_PATTERN_MAX_VIEWS) * MAX_MEMBERS
 };
 
-/* An op of the match from the anchor on, followed through its output 0. */
+/* An op of the match from the anchor on, followed through its output 0; a FRONT, through all. */
 typedef struct member {
     uint32_t op;
-    uint32_t open; /* uses of output 0 by ops that are not in the match */
+    uint32_t n_out; /* outputs that are followed */
+    uint32_t open;  /* uses of them by ops that are not in the match */
 } member;
 
 struct qdqi_matcher {
@@ -211,6 +212,7 @@ static bool only_feeds_match(const qdqi_matcher *m, uint32_t index) {
 }
 
 static bool match_region(qdqi_matcher *m, uint32_t node_index, uint32_t value, bool exclusive);
+static bool add_front(qdqi_matcher *m, uint32_t op_index);
 
 static bool match_upstream(qdqi_matcher *m, uint32_t node_index, uint32_t value, bool exclusive) {
     const qdqi_pnode *node = &m->pattern->nodes[node_index];
@@ -221,6 +223,7 @@ static bool match_upstream(qdqi_matcher *m, uint32_t node_index, uint32_t value,
     } else if (fits(m, node, op_index, value)) {
         const qdqi_op *op = &m->graph->ops[op_index];
         const bool is_free = node->recompute || qdqi_set_dq.has(op);
+        if (node->front) return !is_taken(m, op_index) && add_front(m, op_index);
         const bool alone = exclusive && op->n_out == 1 && only_feeds_match(m, value);
         const bool again = is_listed(m, op_index) && m->node_of[op_index] != node_index;
         if (is_outside(m, op_index) || (!is_free && (again || m->claimed[op_index]))) {
@@ -287,8 +290,27 @@ static member *member_of(qdqi_matcher *m, uint32_t op) {
 }
 
 static void add_member(qdqi_matcher *m, uint32_t op) {
+    const uint32_t n_out = m->graph->ops[op].n_out ? 1 : 0;
     list_op(m, op, false);
-    m->members[m->n_members++] = (member){op, m->graph->ops[op].n_out ? m->n_uses[out_value(m, op)] : 0};
+    m->members[m->n_members++] = (member){op, n_out, n_out ? m->n_uses[out_value(m, op)] : 0};
+}
+
+/* Before the anchor, which is the only member by now and reads some of it. */
+static bool add_front(qdqi_matcher *m, uint32_t op_index) {
+    const qdqi_op *op = &m->graph->ops[op_index], *anchor = &m->graph->ops[m->root];
+    member front = {op_index, op->n_out, 0};
+    if (is_listed(m, op_index)) return false;
+    for (uint32_t o = 0; o < op->n_out; o++) {
+        if (m->graph->values[op->out[o]].is_output) return refuse(m, QDQI_WHY_GRAPH_OUTPUT, NULL, op_index, op->out[o]);
+        front.open += m->n_uses[op->out[o]];
+    }
+    for (uint32_t p = 0; p < anchor->n_in; p++)
+        if (producer_of(m, anchor->in[p]) == op_index) front.open--;
+    list_op(m, op_index, false);
+    memmove(&m->members[1], &m->members[0], m->n_members * sizeof m->members[0]);
+    m->members[0] = front;
+    m->n_members++;
+    return true;
 }
 
 /* Nothing that was made inside is needed outside, but for the outputs of the last op. */
@@ -316,17 +338,18 @@ static uint32_t next_op(qdqi_matcher *m) {
     }
     uint32_t next = QDQI_NONE;
     for (uint32_t i = 0; i < m->n_members; i++) {
-        if (!m->members[i].open) continue;
-        const uint32_t index = out_value(m, m->members[i].op);
-        const qdqi_value *value = &m->graph->values[index];
-        if (value->n_uses > MAX_USES) {
-            refuse(m, QDQI_WHY_SHARED, NULL, QDQI_NONE, index);
-            return QDQI_NONE;
-        }
-        for (uint32_t u = 0; u < value->n_uses; u++) {
-            const uint32_t op = value->uses[u].op;
-            if (m->graph->ops[op].folded || is_listed(m, op)) continue;
-            if (next == QDQI_NONE || m->position[op] < m->position[next]) next = op;
+        for (uint32_t o = 0; o < m->members[i].n_out && m->members[i].open; o++) {
+            const uint32_t index = m->graph->ops[m->members[i].op].out[o];
+            const qdqi_value *value = &m->graph->values[index];
+            if (value->n_uses > MAX_USES) {
+                refuse(m, QDQI_WHY_SHARED, NULL, QDQI_NONE, index);
+                return QDQI_NONE;
+            }
+            for (uint32_t u = 0; u < value->n_uses; u++) {
+                const uint32_t op = value->uses[u].op;
+                if (m->graph->ops[op].folded || is_listed(m, op)) continue;
+                if (next == QDQI_NONE || m->position[op] < m->position[next]) next = op;
+            }
         }
     }
     if (next == QDQI_NONE)
@@ -365,6 +388,15 @@ static void list_dequantized(qdqi_matcher *m, uint32_t op_index) {
     if (up != QDQI_NONE) list_dequantized(m, up);
 }
 
+/* The operand is a product of scales for this op alone. */
+static void list_scales(qdqi_matcher *m, uint32_t op_index) {
+    const qdqi_op *op = &m->graph->ops[op_index];
+    if (is_taken(m, op_index) || op->kind != QDQI_OP_MULTIPLY || !qdqi_guard_few_numbers.pass(m->graph, op, QDQI_NONE))
+        return;
+    const qdqi_value *out = &m->graph->values[op->out[0]];
+    if (out->n_uses == 1 && !out->is_output) list_op(m, op_index, false);
+}
+
 static bool add_downstream(qdqi_matcher *m, const qdqi_pnode *node, uint32_t op_index) {
     const qdqi_op *op = &m->graph->ops[op_index];
     const qdqi_op *last_op = &m->graph->ops[m->members[m->n_members - 1].op];
@@ -385,6 +417,7 @@ static bool add_downstream(qdqi_matcher *m, const qdqi_pnode *node, uint32_t op_
             from->open--;
         else if (node->dq_other)
             list_dequantized(m, producer);
+        if (!from && node->scale_other) list_scales(m, producer);
     }
     add_member(m, op_index);
     return true;

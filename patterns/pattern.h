@@ -12,6 +12,10 @@
  *   SELF_OTHER        the run may be a small graph instead of a line: x * sigmoid(x), x * x, x * clip(x + 3)
  *   OPEN              what the match made up to here may be needed by ops further on: the next node without OPEN closes it. Such
  *                     nodes stand between required ones
+ *   FRONT             an op with several outputs before the anchor, all of which are needed inside of the match only: what it
+ *                     makes is followed as what the anchor makes
+ *   SCALE_OTHER       an operand that is not the chain's may be the product of a few numbers, computed for it alone: a row of
+ *                     scales. The Multiply is absorbed
  *   VARIADIC          every input port of the op, however many, is fed by the node that IN names
  *   RECOMPUTE         may be absorbed although others use it, as a Dequantize may: for ops on constants, and for views of a
  *                     Dequantize
@@ -64,11 +68,12 @@ typedef struct qdqi_pnode {
     const qdqi_set *set; /* NULL when `kind` decides */
     bool anchor;
     bool optional;
-    bool any_side, dq_other, self_other, open; /* downstream nodes */
-    bool variadic;                             /* anchor */
-    bool recompute;                            /* upstream nodes */
-    uint8_t region;                            /* upstream nodes: most ops */
-    uint8_t rep_min, rep_max;                  /* downstream nodes; 0,0: exactly one */
+    bool any_side, dq_other, self_other, scale_other, open; /* downstream nodes */
+    bool front;                                             /* upstream nodes */
+    bool variadic;                                          /* anchor */
+    bool recompute;                                         /* upstream nodes */
+    uint8_t region;                                         /* upstream nodes: most ops */
+    uint8_t rep_min, rep_max;                               /* downstream nodes; 0,0: exactly one */
     uint8_t n_in;
     int8_t in[QDQI_PATTERN_MAX_INPUTS];
     const struct qdqi_guard *guards[QDQI_PATTERN_MAX_GUARDS];

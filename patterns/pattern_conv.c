@@ -29,6 +29,28 @@ static const qdqi_pattern table[] = {
               CHAIN(10, 0, 32), RELAYOUT(11), MAYBE_Q(12)),
     },
     {
+        /* Quantized at run time, for this convolution alone. */
+        .name = "dynamic_conv_post_ops",
+        .recipe = qdqi_recipe_conv,
+        .picture = "   dynamicquantizelinear\n"
+                   "      |   |zp    |scale\n"
+                   "      |   |      |\n"
+                   "     convinteger \\\n"
+                   "          |      [multiply weights' scale]\n"
+                   "        cast     |\n"
+                   "           \\     |\n"
+                   "            multiply\n"
+                   "               |\n"
+                   "             chain\n"
+                   "               |\n"
+                   "   [reshape|transpose|typecast {0,4}]\n"
+                   "               |\n"
+                   "              [q]\n",
+        NODES({IS(DYNAMICQUANTIZELINEAR), FRONT, IN(OUT)}, {IS(CONVINTEGER), ANCHOR, IN(0, OUT)}, SCALES(1),
+              {ANY(cast), OPEN, IN(2), GUARDS(G(float_dst))}, SCALES(3),
+              {IS(MULTIPLY), IN(4), SELF_OTHER, GUARDS(G(float_dst))}, CHAIN_OF_SUMS(5), RELAYOUT(6), MAYBE_Q(7)),
+    },
+    {
         .name = "x8_conv_post_ops",
         .recipe = qdqi_recipe_conv,
         .picture = "          [q] const\n"
@@ -83,7 +105,7 @@ static const qdqi_pattern table[] = {
                    "   [reshape|transpose|typecast {0,4}]\n"
                    "        |\n"
                    "       [q]\n",
-        NODES({IS(CONVINTEGER), ANCHOR, IN(OUT, OUT)}, CHAIN(0, 0, 32), RELAYOUT(1), MAYBE_Q(2)),
+        NODES({IS(CONVINTEGER), ANCHOR, IN(OUT, OUT)}, CHAIN_OF_SUMS(0), RELAYOUT(1), MAYBE_Q(2)),
     },
     {
         .name = "fp_conv_post_ops",

@@ -17,6 +17,8 @@ enum { OUT = -1 };
 #define DQ_OTHER      .dq_other = true
 #define SELF_OTHER    .self_other = true
 #define OPEN          .open = true
+#define FRONT         .front = true
+#define SCALE_OTHER   .scale_other = true
 #define VARIADIC      .variadic = true
 #define RECOMPUTE     .recompute = true
 #define REGION(max)   .region = (max)
@@ -35,6 +37,15 @@ enum { OUT = -1 };
 /* A run of elementwise ops of unchanged shape, downstream of node `prev`: what a primitive takes as post-ops. */
 #define CHAIN(prev, min, max)                                                                                          \
     { ANY(chain), REP(min, max), IN(prev), ANY_SIDE, DQ_OTHER, SELF_OTHER, GUARDS(G(float_dst), G(same_shape)) }
+/* The same behind sums of integers, whose scales may be a product. */
+#define CHAIN_OF_SUMS(prev)                                                                                            \
+    {                                                                                                                  \
+        ANY(chain), REP(0, 32), IN(prev), ANY_SIDE, DQ_OTHER, SELF_OTHER, SCALE_OTHER,                                 \
+            GUARDS(G(float_dst), G(same_shape))                                                                        \
+    }
+/* A product of scales on its way into the chain. */
+#define SCALES(prev)                                                                                                   \
+    { IS(MULTIPLY), OPT, OPEN, IN(prev), GUARDS(G(few_numbers)) }
 /* Up to four reshapes, transpositions and casts of the result, which are done on the integers that the Quantize makes. */
 #define RELAYOUT(prev)                                                                                                 \
     { ANY(view), REP(0, 4), IN(prev), GUARDS(G(float_dst)) }

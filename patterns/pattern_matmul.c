@@ -2,6 +2,28 @@
 
 static const qdqi_pattern table[] = {
     {
+        /* Quantized at run time, for this product alone. */
+        .name = "dynamic_matmul_post_ops",
+        .recipe = qdqi_recipe_matmul,
+        .picture = "   dynamicquantizelinear\n"
+                   "      |   |zp    |scale\n"
+                   "      |   |      |\n"
+                   "     matmulinteger \\\n"
+                   "          |        [multiply weights' scale]\n"
+                   "        cast       |\n"
+                   "           \\       |\n"
+                   "            multiply\n"
+                   "               |\n"
+                   "             chain\n"
+                   "               |\n"
+                   "   [reshape|transpose|typecast {0,4}]\n"
+                   "               |\n"
+                   "              [q]\n",
+        NODES({IS(DYNAMICQUANTIZELINEAR), FRONT, IN(OUT)}, {IS(MATMULINTEGER), ANCHOR, IN(0, OUT)}, SCALES(1),
+              {ANY(cast), OPEN, IN(2), GUARDS(G(float_dst))}, SCALES(3),
+              {IS(MULTIPLY), IN(4), SELF_OTHER, GUARDS(G(float_dst))}, CHAIN_OF_SUMS(5), RELAYOUT(6), MAYBE_Q(7)),
+    },
+    {
         .name = "x8_matmul_post_ops",
         .recipe = qdqi_recipe_matmul,
         .picture = "          [q] const\n"
@@ -51,12 +73,12 @@ static const qdqi_pattern table[] = {
                    "     \\  |  /\n"
                    "   matmulinteger\n"
                    "        |\n"
-                   "      chain\n"
+                   "      chain             a product of scales for it alone is taken along\n"
                    "        |\n"
                    "   [reshape|transpose|typecast {0,4}]\n"
                    "        |\n"
                    "       [q]\n",
-        NODES({IS(MATMULINTEGER), ANCHOR, IN(OUT, OUT)}, CHAIN(0, 0, 32), RELAYOUT(1), MAYBE_Q(2)),
+        NODES({IS(MATMULINTEGER), ANCHOR, IN(OUT, OUT)}, CHAIN_OF_SUMS(0), RELAYOUT(1), MAYBE_Q(2)),
     },
     {
         .name = "fp_matmul_post_ops",

@@ -1,6 +1,7 @@
 #include "lower/chain.h"
 
 #include "base/dtype.h"
+#include "lower/single.h"
 
 #include <math.h>
 #include <string.h>
@@ -259,9 +260,12 @@ static qdq_status read_moves(qdqi_lower *lw, const qdqi_part *part, qdqi_chain *
 
 qdq_status qdqi_chain_build(qdqi_lower *lw, const qdqi_part *part, qdqi_chain *chain, qdq_error *err) {
     const qdq_graph *g = lw->graph;
-    *chain = (qdqi_chain){.root = part->root, .q_op = QDQI_NONE};
+    *chain = (qdqi_chain){.root = part->root, .q_op = QDQI_NONE, .scaled = QDQI_NONE};
     const qdqi_op *root = &g->ops[part->root];
     if (qdqi_is_integer_root(root)) {
+        const uint32_t before_root = g->values[root->in[0]].producer; /* quantized for it alone */
+        if (before_root != QDQI_NONE && in_part(part, before_root))
+            QDQI_TRY(qdqi_lower_dynamic_quantize(lw, &g->ops[before_root], err));
         QDQI_TRY(qdqi_chain_integer_root(lw, chain, err));
     } else if (root->n_in > QDQI_CHAIN_OPERANDS) {
         return qdqi_refuse(err, "chain", "too_many_operands");
@@ -320,6 +324,7 @@ qdq_status qdqi_chain_build(qdqi_lower *lw, const qdqi_part *part, qdqi_chain *c
         cur = op->out[0];
     }
     join_swish(chain);
+    if (qdqi_is_integer_root(root)) qdqi_chain_take_scales(lw, part, chain);
     for (uint32_t i = 0; i < chain->n_links; i++)
         if (chain->links[i].self) { /* x * f(x) of another kind: x must exist, so the primitive ends there */
             chain->n_links = i;
@@ -595,7 +600,9 @@ qdq_status qdqi_posts_quantize(qdqi_lower *lw, qdqi_posts *p, const qdqi_qparams
 /* ---- what did not fit into the primitive ------------------------------------------------------------------------- */
 
 uint32_t qdqi_chain_value_after(const qdqi_lower *lw, const qdqi_chain *chain, uint32_t n_done) {
-    const uint32_t op = n_done == 0 ? chain->root : chain->links[n_done - 1].op;
+    const uint32_t op = n_done != 0                  ? chain->links[n_done - 1].op
+                        : chain->scaled != QDQI_NONE ? chain->scaled
+                                                     : chain->root;
     return lw->graph->ops[op].out[0];
 }
 

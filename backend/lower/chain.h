@@ -33,6 +33,7 @@ typedef struct qdqi_chain {
     uint32_t root;
     uint32_t n_operands;
     qdqi_operand operands[QDQI_CHAIN_OPERANDS]; /* root's inputs, in port order */
+    uint32_t scaled; /* of sums of integers: the Multiply by scales that became those of the operands; or QDQI_NONE */
     uint32_t n_links;
     qdqi_link links[QDQI_CHAIN_MAX];
     uint32_t q_op; /* the closing Quantize, or QDQI_NONE */
@@ -56,6 +57,8 @@ qdq_status qdqi_chain_finish(qdqi_lower *lw, const qdqi_chain *chain, qdq_error 
 /* MatMulInteger, ConvInteger, QLinearMatMul, QLinearConv: integer ops, whose operands and Quantize are read from their inputs. */
 bool qdqi_is_integer_root(const qdqi_op *op);
 qdq_status qdqi_chain_integer_root(qdqi_lower *lw, qdqi_chain *chain, qdq_error *err);
+/* A first link that multiplies MatMulInteger's or ConvInteger's sums by a product of scales is taken as the operands' scales. */
+void qdqi_chain_take_scales(qdqi_lower *lw, const qdqi_part *part, qdqi_chain *chain);
 
 /* Idioms (idioms.c): the ops of a decomposed GELU that starts at `first` with input `x`, in order. */
 enum { QDQI_IDIOM_OPS = 8 };

@@ -81,3 +81,48 @@ qdq_status qdqi_chain_integer_root(qdqi_lower *lw, qdqi_chain *chain, qdq_error 
     chain->q_op = chain->root;
     return bias_operand(lw, op, chain->root, chain, err);
 }
+
+/* One scale per tensor, or with `axis` not negative one per index of that axis; what zero points there are must match. */
+static bool scale_by(qdqi_lower *lw, uint32_t value, int32_t axis, int64_t n_axis, qdqi_qparams *q) {
+    const qdq_tensor_desc *desc = &qdqi_lower_val(lw, value)->desc;
+    const int64_t n = qdqi_n_elems(desc);
+    if (desc->dtype != QDQ_DTYPE_F32 || (n != 1 && (axis < 0 || n != n_axis || desc->ndims != 1))) return false;
+    if (n != q->n && q->has_zp) return false;
+    if (n != 1) {
+        q->gran = QDQI_GRAN_AXIS;
+        q->axis = axis;
+    }
+    q->n = n;
+    q->scales = NULL;
+    q->scale_value = value;
+    return true;
+}
+
+void qdqi_chain_take_scales(qdqi_lower *lw, const qdqi_part *part, qdqi_chain *chain) {
+    const qdq_graph *g = lw->graph;
+    const qdqi_op *root = &g->ops[chain->root];
+    if ((root->kind != QDQI_OP_MATMULINTEGER && root->kind != QDQI_OP_CONVINTEGER) || chain->n_links == 0) return;
+    const qdqi_link *link = &chain->links[0];
+    if (!link->binary || link->self || link->alg != QDQI_DNNL_BIN_MUL || link->other.dq_op != QDQI_NONE) return;
+    const uint32_t producer = g->values[link->other.value].producer;
+    if (producer == QDQI_NONE || g->ops[producer].kind != QDQI_OP_MULTIPLY) return;
+    bool inside = false;
+    for (uint32_t i = 0; i < part->n_ops; i++)
+        inside = inside || part->ops[i] == producer;
+    if (!inside) return;
+    const qdqi_op *product = &g->ops[producer];
+    const bool swapped = qdqi_n_elems(&qdqi_lower_val(lw, product->in[1])->desc) == 1 &&
+                         qdqi_n_elems(&qdqi_lower_val(lw, product->in[0])->desc) != 1;
+    qdqi_qparams a = chain->operands[0].q, b = chain->operands[1].q;
+    const qdq_tensor_desc *weights = &qdqi_lower_val(lw, chain->operands[1].value)->desc;
+    /* a row of scales lies along the columns of a product; behind a convolution it would be along its width */
+    const int32_t axis = root->kind == QDQI_OP_MATMULINTEGER && weights->ndims == 2 ? 1 : -1;
+    if (!scale_by(lw, product->in[swapped ? 1 : 0], -1, 0, &a) ||
+        !scale_by(lw, product->in[swapped ? 0 : 1], axis, axis < 0 ? 0 : weights->dims[axis], &b))
+        return;
+    chain->operands[0].q = a;
+    chain->operands[1].q = b;
+    chain->scaled = link->op;
+    chain->n_links--;
+    memmove(&chain->links[0], &chain->links[1], chain->n_links * sizeof chain->links[0]);
+}

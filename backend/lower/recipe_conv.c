@@ -89,7 +89,7 @@ static qdq_status add_quant_args(qdqi_lower *lw, conv *c, bool transposed, qdq_e
     QDQI_TRY(spread_scales(lw, c, transposed, &w, err));
     qdqi_buf buf;
     const qdqi_requant *r = &c->requant;
-    const bool integer = c->op->kind == QDQI_OP_CONVINTEGER; /* scales are 1 */
+    const bool integer = c->op->kind == QDQI_OP_CONVINTEGER && c->chain.scaled == QDQI_NONE; /* scales are 1 */
     if (!r->on && !integer) {
         c->attr.src = (qdqi_dnnl_quant){.has_scale = true, .scale_dtype = QDQ_DTYPE_F32};
         QDQI_TRY(qdqi_qparams_scale_buf(lw, a, &buf, err));

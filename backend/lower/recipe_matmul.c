@@ -199,7 +199,7 @@ static qdq_status lower_matmul(qdqi_lower *lw, const qdqi_part *part, bool integ
     QDQI_TRY(qdqi_chain_build(lw, part, &m->chain, err));
     m->op = &lw->graph->ops[part->root];
     const bool gemm = m->op->kind == QDQI_OP_GEMM;
-    m->integer = m->op->kind == QDQI_OP_MATMULINTEGER;
+    m->integer = m->op->kind == QDQI_OP_MATMULINTEGER && m->chain.scaled == QDQI_NONE;
     if (!qdqi_is_integer_root(m->op)) {
         m->ta = qdqi_op_bool(m->op, gemm ? QDQI_A_TRANSA : QDQI_A_TRANSPOSE_A);
         m->tb = qdqi_op_bool(m->op, gemm ? QDQI_A_TRANSB : QDQI_A_TRANSPOSE_B);
@@ -272,7 +272,7 @@ static qdq_status lower_matmul(qdqi_lower *lw, const qdqi_part *part, bool integ
             qdqi_dense_strides(rank, m->dst.dims, m->dst.strides);
         }
     }
-    if (m->int8 && !m->integer && !vectors && m->alpha == 1.0f && m->beta == 1.0f)
+    if (m->int8 && m->op->kind != QDQI_OP_MATMULINTEGER && !vectors && m->alpha == 1.0f && m->beta == 1.0f)
         QDQI_TRY(qdqi_requant_plan(lw, &m->chain, m->dst.dims[m->dst.ndims - 1], &m->requant, err));
     if (m->int8) QDQI_TRY(add_quant_args(lw, m, err));
     qdqi_posts posts = {.attr = &m->attr, .args = &m->args, .full = &layout, .dst = collapsed ? &flat : &layout};

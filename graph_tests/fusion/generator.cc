@@ -323,6 +323,8 @@ bool Generator::Make() {
         reps_[last] = std::max(reps_[last], 1);
     }
     for (size_t i = 0; i < n; i++)
+        if (pattern_->nodes[i].front) return MakeDynamic(pattern_->nodes[anchor].kind == QDQI_OP_CONVINTEGER);
+    for (size_t i = 0; i < n; i++)
         if (pattern_->nodes[i].open) return MakeSpelled(pattern_->nodes[anchor].kind == QDQI_OP_REDUCEMEAN);
     const qdqi_pnode &node = pattern_->nodes[anchor];
     size_t n_needed = 0;

@@ -92,7 +92,8 @@ class Generator {
     Id ApplyPointwise(const std::vector<std::string> &kinds, Id v, const Sides &sides);
     Id ApplyProduct(Id v, const Sides &sides);
     bool Downstream(size_t node, Id *v);
-    bool MakeSpelled(bool centred);
+    bool MakeSpelled(bool centred);     // generator_spelled.cc
+    bool MakeDynamic(bool conv);        // generator_dynamic.cc
     bool HasNode(size_t node) const;    // present, itself or what stands in for it
     bool IsRequired(size_t node) const; // in every match
     bool HasGuard(const qdqi_pnode &node, const char *name) const;
