@@ -1,11 +1,190 @@
-#include "native/native_prim.h"
+/* Pooling along channels that are consecutive in memory: kernels/poolf, and kernels/post for what follows. */
+#include "base/checked.h"
+#include "kernels/poolf/poolf.h"
+#include "native/native_post.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum { TILE = 2048, MAX_ROWS = 64, TAPS = 64, CHANNELS = 1024 };
+/* Elements looked at for each thread that is asked. */
+#define POOL_GRAIN (32 * 1024)
+
+typedef struct pool_impl {
+    qdqi_native_post post;
+    qdqi_native_attr_args args;
+    uint32_t src, dst;
+    qk_poolf_fn *fn;
+    bool is_max, count_pad;
+    size_t src_bytes; /* of an element */
+    int64_t n, channels, n_rows, work;
+    /* d, h, w; unused axes come first and have extent 1 */
+    int64_t in[3], out[3], kernel[3], stride[3], dilation[3], pad_begin[3], pad_end[3];
+    ptrdiff_t src_n, src_at[3]; /* elements */
+} pool_impl;
+
+typedef struct job {
+    const pool_impl *impl;
+    void *const *bufs;
+    int n_chunks;
+} job;
+
+/* The elements of one window along axis a that lie inside: first tap, how many; and how many count in an average. */
+typedef struct span {
+    int64_t first, n, counted;
+} span;
+
+static span window(const pool_impl *p, int a, int64_t o) {
+    const int64_t start = o * p->stride[a] - p->pad_begin[a], step = p->dilation[a], k = p->kernel[a];
+    const int64_t skip = start < 0 ? (-start + step - 1) / step : 0;
+    const int64_t inside = start >= p->in[a] ? 0 : (p->in[a] - 1 - start) / step + 1;
+    const int64_t end = inside < k ? inside : k;
+    const int64_t padded = (p->in[a] + p->pad_end[a] - 1 - start) / step + 1;
+    return (span){start + skip * step, end > skip ? end - skip : 0, padded < k ? padded : k};
+}
+
+/* Channels c … c+n-1 of one result. */
+static void one_window(const pool_impl *p, const char *src, const span *s, float divisor, int64_t c, int64_t n,
+                       float *acc) {
+    const void *taps[TAPS];
+    size_t n_taps = 0;
+    bool is_added = false;
+    const int64_t all = s[0].n * s[1].n * s[2].n;
+    int64_t done = 0;
+    for (int64_t d = 0; d < s[0].n; d++)
+        for (int64_t h = 0; h < s[1].n; h++)
+            for (int64_t w = 0; w < s[2].n; w++) {
+                const ptrdiff_t at = (ptrdiff_t)(s[0].first + d * p->dilation[0]) * p->src_at[0] +
+                                     (ptrdiff_t)(s[1].first + h * p->dilation[1]) * p->src_at[1] +
+                                     (ptrdiff_t)(s[2].first + w * p->dilation[2]) * p->src_at[2] + (ptrdiff_t)c;
+                taps[n_taps++] = src + at * (ptrdiff_t)p->src_bytes;
+                done++;
+                if (n_taps < TAPS && done < all) continue;
+                p->fn(taps, n_taps, (size_t)n, acc, is_added, done == all ? divisor : 0.0f);
+                is_added = true;
+                n_taps = 0;
+            }
+    if (all == 0) /* no element at all */
+        for (int64_t i = 0; i < n; i++)
+            acc[i] = p->is_max ? -INFINITY : 0.0f;
+}
+
+static void run_rows(const pool_impl *p, void *const *bufs, qk_post_args *args, int64_t row, int64_t n_rows, int64_t c,
+                     int64_t n) {
+    _Alignas(64) float acc[TILE];
+    for (int64_t r = 0; r < n_rows; r++) {
+        int64_t at = row + r, o[3];
+        for (int a = 2; a >= 0; a--) {
+            o[a] = at % p->out[a];
+            at /= p->out[a];
+        }
+        span s[3];
+        int64_t counted = 1;
+        for (int a = 0; a < 3; a++) {
+            s[a] = window(p, a, o[a]);
+            counted *= p->count_pad ? s[a].counted : s[a].n;
+        }
+        const char *src = (const char *)bufs[p->src] + at * p->src_n * (ptrdiff_t)p->src_bytes;
+        one_window(p, src, s, p->is_max ? 0.0f : (float)counted, c, n, acc + r * n);
+    }
+    p->post.fn(&p->post.post, args, acc, (size_t)n, (size_t)row, (size_t)n_rows, (size_t)c, (size_t)n);
+}
+
+static void chunk(int i, void *arg) {
+    const job *j = arg;
+    const pool_impl *p = j->impl;
+    qk_post_args args;
+    qdqi_native_post_bind(&p->post, &p->args, p->dst, j->bufs, NULL, &args);
+    const int64_t first = p->n_rows * i / j->n_chunks, end = p->n_rows * (i + 1) / j->n_chunks;
+    for (int64_t c = 0; c < p->channels; c += CHANNELS) {
+        const int64_t n = p->channels - c < CHANNELS ? p->channels - c : CHANNELS;
+        const int64_t fit = TILE / n, block = fit < MAX_ROWS ? fit : MAX_ROWS;
+        for (int64_t r = first; r < end; r += block)
+            run_rows(p, j->bufs, &args, r, end - r < block ? end - r : block, c, n);
+    }
+}
+
+static qdq_status run(const void *impl, void *const *bufs, const qdq_engine *engine, qdq_error *err) {
+    (void)err;
+    const pool_impl *p = impl;
+    job j = {p, bufs, qdqi_threads_for(engine, p->work, POOL_GRAIN)};
+    if (j.n_chunks > p->n_rows) j.n_chunks = (int)p->n_rows;
+    qdqi_parallel(engine, j.n_chunks, chunk, &j);
+    return QDQ_OK;
+}
+
+static qdq_status set_axes(pool_impl *p, const qdqi_dnnl_pool *pool, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
+                           qdq_error *err) {
+    for (int a = 0; a < 3; a++) {
+        p->in[a] = p->out[a] = p->kernel[a] = p->stride[a] = p->dilation[a] = 1;
+        const int32_t s = a - (3 - pool->n_spatial);
+        if (s < 0) continue;
+        p->in[a] = src->dims[2 + s];
+        p->out[a] = dst->dims[2 + s];
+        p->kernel[a] = pool->kernel[s];
+        p->stride[a] = pool->strides[s];
+        p->dilation[a] = pool->dilations[s];
+        p->pad_begin[a] = pool->pads_begin[s];
+        p->pad_end[a] = pool->pads_end[s];
+        p->src_at[a] = (ptrdiff_t)src->strides[2 + s];
+        if (p->kernel[a] < 1 || p->stride[a] < 1 || p->dilation[a] < 1 || p->pad_begin[a] < 0 || p->pad_end[a] < 0)
+            return qdqi_native_refuse(err, "pooling", "shape");
+        int64_t reach;
+        if (!qdqi_mul_i64(p->kernel[a], p->dilation[a], &reach) || !qdqi_mul_i64(p->out[a], p->stride[a], &reach) ||
+            !qdqi_add_i64(p->in[a], p->pad_end[a], &reach))
+            return qdqi_native_refuse(err, "pooling", "size");
+    }
+    p->n = src->dims[0];
+    p->channels = src->dims[1];
+    p->src_n = (ptrdiff_t)src->strides[0];
+    p->n_rows = p->n * p->out[0] * p->out[1] * p->out[2];
+    int64_t window = p->n_rows, fits = 1; /* sums of bytes are exact up to 2^24 */
+    for (int a = 0; a < 3; a++)
+        if (!qdqi_mul_i64(window, p->kernel[a], &window) || !qdqi_mul_i64(fits, p->kernel[a], &fits))
+            return qdqi_native_refuse(err, "pooling", "size");
+    if (!qdqi_mul_i64(window, p->channels, &p->work)) return qdqi_native_refuse(err, "pooling", "size");
+    if (p->src_bytes == 1 && fits > 65536) return qdqi_native_refuse(err, "pooling", "size");
+    return QDQ_OK;
+}
 
 qdq_status qdqi_native_pooling(const qdqi_dnnl_pool *pool, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
                                const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err) {
-    (void)pool;
-    (void)src;
-    (void)dst;
-    (void)attr;
-    (void)out;
-    return qdqi_native_refuse(err, "pooling", "no_native_kernel");
+    static const qdqi_native_ops ops = {.run = run};
+    qdqi_dnnl_md s, d;
+    QDQI_TRY(qdqi_native_layout(src, "pooling", &s, err));
+    QDQI_TRY(qdqi_native_layout(dst, "pooling", &d, err));
+    if (pool->n_spatial < 1 || pool->n_spatial > 3 || s.ndims != pool->n_spatial + 2 || d.ndims != s.ndims)
+        return qdqi_native_refuse(err, "pooling", "rank");
+    if (s.dims[0] != d.dims[0] || s.dims[1] != d.dims[1]) return qdqi_native_refuse(err, "pooling", "shape");
+    if (s.dims[1] != 1 && s.strides[1] != 1) return qdqi_native_refuse(err, "pooling", "layout");
+    if (attr != NULL && (attr->src.has_scale || attr->src.has_zp || attr->src1.has_scale || attr->weights.has_scale))
+        return qdqi_native_refuse(err, "pooling", "no_native_kernel");
+    qk_isa isa;
+    const bool is_max = pool->alg == QDQI_DNNL_POOL_MAX;
+    qk_poolf_fn *fn = qk_poolf_choose(s.dtype, is_max, &isa);
+    if (fn == NULL) return qdqi_native_refuse(err, "pooling", "dtype");
+    qdqi_native_matrix matrix = {.n_row_dims = pool->n_spatial + 1, .col_dim = 1};
+    for (int32_t i = 0; i < pool->n_spatial; i++)
+        matrix.row_dims[1 + i] = 2 + i;
+
+    pool_impl *impl;
+    char kernel[32];
+    snprintf(kernel, sizeof kernel, "poolf:%s", qk_isa_name(isa));
+    qdqi_native_prim *prim = qdqi_native_new(&ops, "pooling", kernel, sizeof *impl, (void **)&impl);
+    if (prim == NULL) return QDQI_NO_MEMORY(err);
+    impl->is_max = is_max;
+    impl->count_pad = pool->alg == QDQI_DNNL_POOL_AVG_INCLUDE_PAD;
+    impl->fn = fn;
+    impl->src_bytes = qdq_dtype_bits(s.dtype) / 8;
+    qdq_status st = set_axes(impl, pool, &s, &d, err);
+    if (st == QDQ_OK) st = qdqi_native_post_plan(attr, &d, &matrix, "pooling", &impl->post, err);
+    if (st == QDQ_OK) st = qdqi_native_post_choose(&impl->post, "pooling", err);
+    if (st != QDQ_OK) {
+        qdqi_native_drop(prim);
+        return st;
+    }
+    impl->src = qdqi_native_add_md(prim, QDQI_DNNL_SRC, &s);
+    impl->dst = qdqi_native_add_md(prim, QDQI_DNNL_DST, &d);
+    qdqi_native_add_attr(prim, attr, &s, NULL, NULL, &d, &impl->args);
+    return qdqi_native_finish(prim, out, err);
 }
