@@ -60,6 +60,8 @@ int qdqi_threads_for(const qdq_engine *engine, int64_t work, int64_t grain);
  * primitive's threads when it is created: a compile goes between these two; qdqi_plan_execute does it itself. */
 int qdqi_threads_enter(const qdq_engine *engine);
 void qdqi_threads_leave(const qdq_engine *engine, int was);
+/* The team size of the calling thread: how many threads a primitive that is being made should have room for. */
+int qdqi_threads_now(void);
 /* Between the two: the team for a primitive of `work` units when one thread should have at least `grain`; then back. A small
  * product created for one thread opens no parallel region. */
 void qdqi_threads_shrink(const qdq_engine *engine, double work, double grain);

@@ -47,6 +47,10 @@ int qdqi_threads_enter(const qdq_engine *engine) {
     return was;
 }
 
+int qdqi_threads_now(void) {
+    return omp_get_max_threads();
+}
+
 void qdqi_threads_leave(const qdq_engine *engine, int was) {
     if (was != engine->options.n_threads) omp_set_num_threads(was);
 }

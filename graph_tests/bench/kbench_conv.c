@@ -1,0 +1,179 @@
+/* Convolutions of the shapes that ResNet-50 and MobileNetV2 are made of: sums, scales per channel, bias, ReLU, bytes. */
+#include "bench_peer_conv.h"
+#include "kbench.h"
+#include "kernels/conv/conv.h"
+#include "kernels/post/post.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MAX_PARTS = 8 };
+
+typedef struct conv_case {
+    qk_conv conv;
+    qk_post post;
+    qk_post_fn *finish;
+    qk_post_args args;
+    qk_conv_weights weights;
+    bench_tensor tensors[4]; /* src, weights, bias, dst */
+    void *packed, *terms, *scratch[MAX_PARTS];
+} conv_case;
+
+static void *aligned(size_t bytes) {
+    void *p = aligned_alloc(64, bytes / 64 * 64 + 64);
+    if (!p) exit(1);
+    return p;
+}
+
+/* The level decides how large things are: they are made here, and live until the next level. */
+static qk_isa prepare(void *arg, int n_threads) {
+    conv_case *c = arg;
+    free(c->packed), free(c->terms);
+    for (int i = 0; i < MAX_PARTS; i++)
+        free(c->scratch[i]), c->scratch[i] = NULL;
+    if (!qk_conv_init(&c->conv)) exit(1);
+    c->finish = qk_post_choose(&c->post, NULL);
+    c->packed = aligned(c->conv.packed_bytes);
+    c->terms = aligned(c->conv.terms_bytes);
+    for (int i = 0; i < n_threads && i < MAX_PARTS; i++)
+        c->scratch[i] = aligned(c->conv.scratch_bytes);
+    qk_conv_pack(&c->conv, &c->weights, c->packed);
+    return qk_conv_isa(&c->conv);
+}
+
+static void finish(void *arg, void *sums, size_t stride, int64_t first, size_t n_pixels, int64_t channel,
+                   size_t n_channels) {
+    const conv_case *c = arg;
+    c->finish(&c->post, &c->args, sums, stride, (size_t)first, n_pixels, (size_t)channel, n_channels);
+}
+
+static void run(void *arg, int part, int n_parts) {
+    conv_case *c = arg;
+    size_t n, first = kbench_part(c->conv.n_tasks, 1, part, n_parts, &n);
+    qk_conv_run r = {.src = c->tensors[0].data, .packed = c->packed, .terms = c->terms, .finish = finish, .arg = arg};
+    if (!c->conv.is_float) r.use_weights_zp = qk_conv_terms(&c->conv, c->packed, 0, NULL, 0, c->terms);
+    if (n) qk_conv_run_tasks(&c->conv, &r, first, n, c->scratch[part]);
+}
+
+static bench_peer *peer(void *arg) {
+    const conv_case *c = arg;
+    return bench_peer_conv(&c->tensors[0], &c->tensors[1], &c->tensors[2], &c->tensors[3], c->conv.stride[1],
+                           c->conv.pad_begin[1]);
+}
+
+static bench_tensor channels_last(void *data, qdq_dtype dtype, int64_t n, int64_t ch, int64_t h, int64_t w) {
+    return (bench_tensor){
+        .data = data, .dtype = dtype, .ndims = 4, .dims = {n, ch, h, w}, .strides = {h * w * ch, 1, w * ch, ch}};
+}
+
+typedef struct shape {
+    const char *net;
+    int64_t groups, ic, oc, size, kernel, stride; /* channels of all groups */
+} shape;
+
+static void measure(kbench *b, const shape *s, qdq_dtype src) {
+    const int64_t out = (s->size - 1) / s->stride + 1, pad = (s->kernel - 1) / 2;
+    const int64_t ic = s->ic / s->groups, oc = s->oc / s->groups, taps = s->kernel * s->kernel;
+    char name[96];
+    snprintf(name, sizeof name, "%s %s %s%dx%d s%d %dx%dx%d to %d", s->net, qdq_dtype_name(src),
+             s->groups == 1       ? ""
+             : s->groups == s->ic ? "depthwise "
+                                  : "groups ",
+             (int)s->kernel, (int)s->kernel, (int)s->stride, (int)s->size, (int)s->size, (int)s->ic, (int)s->oc);
+    if (!kbench_wants(b, name)) return;
+    const bool is_float = src == QDQ_DTYPE_F32;
+    const size_t n_src = (size_t)(s->size * s->size * s->ic), n_dst = (size_t)(out * out * s->oc);
+    const size_t n_weights = (size_t)(s->oc * ic * taps);
+    float *scales = kbench_floats(b, (size_t)s->oc), *bias = kbench_floats(b, (size_t)s->oc);
+    for (int64_t i = 0; i < s->oc; i++) { /* results that use the range */
+        scales[i] = 0.0004f;
+        bias[i] += 60.0f;
+    }
+    void *data = is_float ? (void *)kbench_floats(b, n_src) : kbench_buffer(b, n_src);
+    void *weights = is_float ? (void *)kbench_floats(b, n_weights) : kbench_buffer(b, n_weights);
+    conv_case c = {.conv = {.src = src,
+                            .weights = is_float ? QDQ_DTYPE_F32 : QDQ_DTYPE_S8,
+                            .n = 1,
+                            .groups = s->groups,
+                            .ic = ic,
+                            .oc = oc,
+                            .in = {1, s->size, s->size},
+                            .out = {1, out, out},
+                            .kernel = {1, s->kernel, s->kernel},
+                            .stride = {1, s->stride, s->stride},
+                            .dilation = {1, 1, 1},
+                            .pad_begin = {0, pad, pad},
+                            .src_stride = s->ic},
+                   .post = {.acc = is_float ? QDQ_DTYPE_F32 : QDQ_DTYPE_S32,
+                            .dst = is_float ? QDQ_DTYPE_F32 : QDQ_DTYPE_U8,
+                            .scale = is_float ? QK_POST_SCALE_NONE : QK_POST_SCALE_COL,
+                            .bias = QDQ_DTYPE_F32,
+                            .n_steps = 1,
+                            .steps = {{.op = QK_POST_RELU}}}};
+    c.weights = (qk_conv_weights){weights, oc * ic * taps, ic * taps, taps, {0, s->kernel, 1}};
+    c.tensors[0] = channels_last(data, src, 1, s->ic, s->size, s->size);
+    c.tensors[3] = channels_last(kbench_buffer(b, n_dst * (is_float ? 4 : 1)), c.post.dst, 1, s->oc, out, out);
+    c.tensors[2] = (bench_tensor){.data = bias, .dtype = QDQ_DTYPE_F32, .ndims = 1, .dims = {s->oc}, .strides = {1}};
+    bench_tensor *w = &c.tensors[1];
+    *w = (bench_tensor){.data = weights, .dtype = c.conv.weights};
+    if (s->groups > 1) {
+        w->dims[w->ndims] = s->groups;
+        w->strides[w->ndims++] = oc * ic * taps;
+    }
+    const int64_t dims[] = {oc, ic, s->kernel, s->kernel}, strides[] = {ic * taps, taps, s->kernel, 1};
+    for (int i = 0; i < 4; i++) {
+        w->dims[w->ndims] = dims[i];
+        w->strides[w->ndims++] = strides[i];
+    }
+    if (!is_float) {
+        w->scales = scales;
+        w->scale_mask = s->groups > 1 ? 3 : 1;
+    }
+    c.args = (qk_post_args){
+        .scale_common = 1.0f, .scale = scales, .bias = bias, .dst = c.tensors[3].data, .dst_stride = (ptrdiff_t)s->oc};
+    const kbench_case kase = {.name = name,
+                              .read_bytes = n_src * (is_float ? 4 : 1) + n_weights,
+                              .write_bytes = n_dst * (is_float ? 4 : 1),
+                              .products = is_float ? KBENCH_FLOAT32 : KBENCH_INT8,
+                              .macs = (double)(n_dst * (size_t)(ic * taps)),
+                              .prepare = prepare,
+                              .run = run,
+                              .peer = peer,
+                              .arg = &c};
+    kbench_measure(b, &kase);
+    free(c.packed), free(c.terms);
+    for (int i = 0; i < MAX_PARTS; i++)
+        free(c.scratch[i]);
+}
+
+void kbench_conv(kbench *b) {
+    static const shape shapes[] = {
+        {"resnet", 1, 3, 64, 224, 7, 2},           {"resnet", 1, 64, 64, 56, 1, 1},
+        {"resnet", 1, 64, 64, 56, 3, 1},           {"resnet", 1, 64, 256, 56, 1, 1},
+        {"resnet", 1, 256, 64, 56, 1, 1},          {"resnet", 1, 256, 128, 56, 1, 1},
+        {"resnet", 1, 128, 128, 56, 3, 2},         {"resnet", 1, 256, 512, 56, 1, 2},
+        {"resnet", 1, 128, 128, 28, 3, 1},         {"resnet", 1, 128, 512, 28, 1, 1},
+        {"resnet", 1, 512, 128, 28, 1, 1},         {"resnet", 1, 256, 256, 14, 3, 1},
+        {"resnet", 1, 256, 1024, 14, 1, 1},        {"resnet", 1, 1024, 256, 14, 1, 1},
+        {"resnet", 1, 512, 512, 7, 3, 1},          {"resnet", 1, 512, 2048, 7, 1, 1},
+        {"resnet", 1, 2048, 512, 7, 1, 1},         {"mobilenet", 1, 3, 32, 224, 3, 2},
+        {"mobilenet", 32, 32, 32, 112, 3, 1},      {"mobilenet", 1, 32, 16, 112, 1, 1},
+        {"mobilenet", 1, 16, 96, 112, 1, 1},       {"mobilenet", 96, 96, 96, 112, 3, 2},
+        {"mobilenet", 1, 96, 24, 56, 1, 1},        {"mobilenet", 1, 24, 144, 56, 1, 1},
+        {"mobilenet", 144, 144, 144, 56, 3, 1},    {"mobilenet", 144, 144, 144, 56, 3, 2},
+        {"mobilenet", 1, 144, 32, 28, 1, 1},       {"mobilenet", 1, 32, 192, 28, 1, 1},
+        {"mobilenet", 192, 192, 192, 28, 3, 1},    {"mobilenet", 1, 192, 64, 14, 1, 1},
+        {"mobilenet", 1, 64, 384, 14, 1, 1},       {"mobilenet", 384, 384, 384, 14, 3, 1},
+        {"mobilenet", 1, 384, 96, 14, 1, 1},       {"mobilenet", 576, 576, 576, 14, 3, 2},
+        {"mobilenet", 1, 576, 160, 7, 1, 1},       {"mobilenet", 1, 160, 960, 7, 1, 1},
+        {"mobilenet", 960, 960, 960, 7, 3, 1},     {"mobilenet", 1, 960, 320, 7, 1, 1},
+        {"mobilenet", 1, 320, 1280, 7, 1, 1},      {"resnext", 32, 128, 128, 56, 3, 1},
+        {"efficientnet", 240, 240, 240, 28, 5, 1},
+    };
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+        measure(b, &shapes[i], QDQ_DTYPE_U8);
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i += 2)
+        measure(b, &shapes[i], QDQ_DTYPE_S8);
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i += 6)
+        measure(b, &shapes[i], QDQ_DTYPE_F32);
+}
