@@ -307,33 +307,75 @@ QK_INLINE bool is_plain(const qk_post *p) {
            (p->n_steps == 0 || (p->n_steps == 1 && p->steps[0].op == QK_POST_RELU && p->steps[0].alpha == 0.0f));
 }
 
-/* Scales, compensations and biases of the columns stay in registers; has_bias and is_signed are constants of the caller. */
+/* n columns in n_vectors vectors, of all rows. Scales, compensations and biases of the columns stay in registers. `is_bare`: no zero
+ * point, and no floor that saturation does not bring anyway. n_vectors, has_bias and is_bare are constants of the caller, and so is n
+ * when the last vector is full. */
 QK_INLINE void run_plain(const qk_post *p, const qk_post_args *a, const char *acc, size_t acc_bytes, size_t row,
-                         size_t n_rows, size_t col, bool has_bias, bool is_signed) {
-    const size_t n = BLOCK;
-    /* the floor of a relu is its zero, and saturation of u8 does the rest */
+                         size_t n_rows, size_t col, size_t n, size_t n_vectors, bool has_bias, bool is_bare) {
+#define EACH_VECTOR(...) QK_FOUR_TIMES(k, if ((size_t)k < n_vectors) __VA_ARGS__)
+    const bool is_signed = p->dst == QDQ_DTYPE_S8, has_add = p->has_col_add;
     const qv_f zp = qv_set1(p->dst_has_zp ? (float)a->dst_zp : 0.0f),
                floor = qv_set1(p->n_steps == 0 ? -__builtin_inff() : 0.0f), common = qv_set1(a->scale_common);
     iblock add;
     block scale, bias = same(0.0f);
     QK_FOUR_TIMES(k, add.v[k] = qv_set1i(0));
     QK_FOUR_TIMES(k, scale.v[k] = common);
-    if (p->has_col_add) add = load_integers(QDQ_DTYPE_S32, (const char *)(a->col_add + col), n);
-    if (p->scale == QK_POST_SCALE_COL) {
-        scale = load(QDQ_DTYPE_F32, (const char *)(a->scale + col), n);
-        QK_FOUR_TIMES(k, scale.v[k] = qv_mul(common, scale.v[k]));
-    }
-    if (has_bias) bias = load(QDQ_DTYPE_F32, (const char *)a->bias + 4 * col, n);
+    if (has_add) EACH_VECTOR(add.v[k] = qv_load4(a->col_add + col + QV_LANES * k, QV_LEFT(n, k)));
+    if (p->scale == QK_POST_SCALE_COL)
+        EACH_VECTOR(scale.v[k] = qv_mul(common, qv_of_bits(qv_load4(a->scale + col + QV_LANES * k, QV_LEFT(n, k)))));
+    if (has_bias)
+        EACH_VECTOR(bias.v[k] = qv_of_bits(qv_load4((const float *)a->bias + col + QV_LANES * k, QV_LEFT(n, k))));
     char *to = (char *)a->dst + (ptrdiff_t)row * a->dst_stride + (ptrdiff_t)col;
     for (size_t r = 0; r < n_rows; r++, acc += acc_bytes, to += a->dst_stride) {
         qv_i q[4];
-        QK_FOUR_TIMES(k, {
-            qv_f v = qv_mul(qv_of_int(qv_addi(qv_loadi(acc + 4 * QV_LANES * k), add.v[k])), scale.v[k]);
+        QK_FOUR_TIMES(k, q[k] = qv_set1i(0));
+        EACH_VECTOR({
+            qv_i sum = qv_load4(acc + 4 * QV_LANES * k, QV_LEFT(n, k));
+            if (has_add) sum = qv_addi(sum, add.v[k]);
+            qv_f v = qv_mul(qv_of_int(sum), scale.v[k]);
             if (has_bias) v = qv_add(v, bias.v[k]);
-            v = qv_add(qv_max(floor, v), zp);
+            if (!is_bare) v = qv_add(qv_max(floor, v), zp);
             q[k] = qv_to_int(qv_min(qv_set1(255.0f), v));
         });
         qv_store1(to, n, q, is_signed);
+    }
+#undef EACH_VECTOR
+}
+
+/* The forms of run_plain: whole vectors, and what is less than one. */
+#define PLAIN(name, n_vectors, n, has_bias, is_bare)                                                                   \
+    static void name(const qk_post *p, const qk_post_args *a, const char *acc, size_t acc_bytes, size_t row,           \
+                     size_t n_rows, size_t col, size_t n_cols) {                                                       \
+        (void)n_cols;                                                                                                  \
+        run_plain(p, a, acc, acc_bytes, row, n_rows, col, n, n_vectors, has_bias, is_bare);                            \
+    }
+#define PLAINS(name, has_bias, is_bare)                                                                                \
+    PLAIN(name##0, 1, n_cols, has_bias, is_bare)                                                                       \
+    PLAIN(name##1, 1, QV_LANES, has_bias, is_bare)                                                                     \
+    PLAIN(name##2, 2, 2 * QV_LANES, has_bias, is_bare)                                                                 \
+    PLAIN(name##3, 3, 3 * QV_LANES, has_bias, is_bare)                                                                 \
+    PLAIN(name##4, 4, BLOCK, has_bias, is_bare)
+PLAINS(plain, false, false)
+PLAINS(plain_bare, false, true)
+PLAINS(plain_bias, true, false)
+PLAINS(plain_bias_bare, true, true)
+
+typedef void plain_fn(const qk_post *p, const qk_post_args *a, const char *acc, size_t acc_bytes, size_t row,
+                      size_t n_rows, size_t col, size_t n_cols);
+#define FORMS(name)                                                                                                    \
+    { name##0, name##1, name##2, name##3, name##4 }
+/* By bias, bareness, whole vectors. */
+static plain_fn *const plain_forms[2][2][5] = {{FORMS(plain), FORMS(plain_bare)},
+                                               {FORMS(plain_bias), FORMS(plain_bias_bare)}};
+
+QK_INLINE void run_plains(const qk_post *p, const qk_post_args *a, const char *acc, size_t acc_stride, size_t row,
+                          size_t n_rows, size_t col, size_t n_cols) {
+    const bool is_bare = !p->dst_has_zp && (p->n_steps == 0 || p->dst == QDQ_DTYPE_U8);
+    plain_fn *const *forms = plain_forms[p->bias != QDQ_DTYPE_UNDEF][is_bare];
+    for (size_t c = 0, n; c < n_cols; c += n) {
+        const size_t left = n_cols - c, vectors = left >= BLOCK ? 4 : left / QV_LANES;
+        n = vectors == 0 ? left : vectors * QV_LANES;
+        forms[vectors](p, a, acc + 4 * c, 4 * acc_stride, row, n_rows, col + c, n);
     }
 }
 
@@ -341,22 +383,14 @@ QK_INLINE void post_run(const qk_post *p, const qk_post_args *a, const void *acc
                         size_t n_rows, size_t col, size_t n_cols) {
     const size_t acc_elem = qk_post_bytes(p->acc);
     const char *from = acc;
-    size_t c = 0;
     if (is_plain(p)) {
-        for (; n_cols - c >= BLOCK; c += BLOCK) {
-            const char *at = from + c * acc_elem;
-            const bool is_signed = p->dst == QDQ_DTYPE_S8;
-            if (p->bias != QDQ_DTYPE_UNDEF)
-                run_plain(p, a, at, acc_stride * acc_elem, row, n_rows, col + c, true, is_signed);
-            else
-                run_plain(p, a, at, acc_stride * acc_elem, row, n_rows, col + c, false, is_signed);
-        }
-        if (c == n_cols) return;
+        run_plains(p, a, from, acc_stride, row, n_rows, col, n_cols);
+        return;
     }
     const shared s = share(p, a);
     for (size_t r = 0; r < n_rows; r++) {
         const char *at = from + r * acc_stride * acc_elem;
-        size_t i = c;
+        size_t i = 0;
         for (; n_cols - i >= BLOCK; i += BLOCK)
             run_row(p, a, &s, at + i * acc_elem, row + r, col + i, BLOCK);
         if (i < n_cols) run_row(p, a, &s, at + i * acc_elem, row + r, col + i, n_cols - i);
