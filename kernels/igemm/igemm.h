@@ -16,7 +16,7 @@
  * split of rows and columns. Levels differ by rounding (ref does not fuse).
  *
  * Packed weights are panels of QK_IGEMM_COLS columns, padded with zeros, in a layout of the chosen level; then, for integers, the
- * col_sums of all panels. Align them to 64 bytes. Nothing is read outside of the rows' kc elements. Single-threaded: split panels
+ * col_sums of all panels. They are read fastest where they begin at a cache line. Nothing is read outside of the rows' kc elements. Single-threaded: split panels
  * or rows. */
 #ifndef QK_IGEMM_H
 #define QK_IGEMM_H

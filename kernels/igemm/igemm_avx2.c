@@ -49,8 +49,8 @@ QK_INLINE void tile_words(int16_t (*a)[PART], size_t n2, const uint8_t *b, int32
         s[r][1] = r < mr ? _mm256_loadu_si256(SUM_AT(r, 1)) : _mm256_setzero_si256();
     });
     for (size_t k = 0; k < n2; k++, b += WORD_STEP) {
-        const __m256i w0 = _mm256_load_si256((const __m256i *)(const void *)b),
-                      w1 = _mm256_load_si256((const __m256i *)(const void *)(b + 32));
+        const __m256i w0 = _mm256_loadu_si256((const __m256i *)(const void *)b),
+                      w1 = _mm256_loadu_si256((const __m256i *)(const void *)(b + 32));
         QK_SIX_TIMES(
             r, if (r < mr) {
                 const __m256i x = _mm256_set1_epi32(load_pair(a[r] + 2 * k));
@@ -121,7 +121,7 @@ QK_INLINE void tile_f32(const qk_igemm *g, const float *b, const void *const *ro
         const float *a[QK_IGEMM_ROWS];
         QK_SIX_TIMES(r, if (r < mr) a[r] = rows[r]);
         for (size_t k = 0; k < g->kc; k++, b += BLOCK) {
-            const __m256 w0 = _mm256_load_ps(b), w1 = _mm256_load_ps(b + LANES);
+            const __m256 w0 = _mm256_loadu_ps(b), w1 = _mm256_loadu_ps(b + LANES);
             QK_SIX_TIMES(
                 r, if (r < mr) {
                     const __m256 x = _mm256_broadcast_ss(a[r] + k);

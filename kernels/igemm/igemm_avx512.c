@@ -40,7 +40,7 @@ QK_INLINE void tile_words(int16_t (*a)[PART], size_t n2, const uint8_t *b, int32
                  QK_FOUR_TIMES(j, s[r][j] = r < mr && j < nv ? _mm512_loadu_si512(acc + r * QK_IGEMM_COLS + LANES * j)
                                                              : _mm512_setzero_si512()));
     for (size_t k = 0; k < n2; k++, b += WORD_STEP) {
-        QK_FOUR_TIMES(j, if (j < nv) w[j] = _mm512_load_si512(b + 64 * j));
+        QK_FOUR_TIMES(j, if (j < nv) w[j] = _mm512_loadu_si512(b + 64 * j));
         QK_SIX_TIMES(
             r, if (r < mr) {
                 const __m512i x = _mm512_set1_epi32(load_pair(a[r] + 2 * k));
@@ -92,7 +92,7 @@ QK_INLINE void tile_f32(const qk_igemm *g, const float *b, const void *const *ro
         const float *a[QK_IGEMM_ROWS];
         QK_SIX_TIMES(r, if (r < mr) a[r] = rows[r]);
         for (size_t k = 0; k < g->kc; k++, b += QK_IGEMM_COLS) {
-            QK_FOUR_TIMES(j, if (j < nv) w[j] = _mm512_load_ps(b + LANES * j));
+            QK_FOUR_TIMES(j, if (j < nv) w[j] = _mm512_loadu_ps(b + LANES * j));
             QK_SIX_TIMES(
                 r, if (r < mr) {
                     const __m512 x = _mm512_set1_ps(a[r][k]);

@@ -15,7 +15,7 @@ QK_INLINE int32_t load4(const uint8_t *p) {
 /* Four k of all rows; `source` makes the dword of row r. */
 #define ADD_STEP(source)                                                                                               \
     do {                                                                                                               \
-        QK_FOUR_TIMES(j, if (j < nv) w[j] = _mm512_load_si512(b + 64 * j));                                            \
+        QK_FOUR_TIMES(j, if (j < nv) w[j] = _mm512_loadu_si512(b + 64 * j));                                           \
         QK_SIX_TIMES(                                                                                                  \
             r, if (r < mr) {                                                                                           \
                 __m512i x = _mm512_set1_epi32(source);                                                                 \

@@ -15,8 +15,8 @@ QK_INLINE int32_t load4(const uint8_t *p) {
 /* Four k of all rows; `source` makes the dword of row r. */
 #define ADD_STEP(source)                                                                                               \
     do {                                                                                                               \
-        const __m256i w0 = _mm256_load_si256((const __m256i *)(const void *)b),                                        \
-                      w1 = _mm256_load_si256((const __m256i *)(const void *)(b + 32));                                 \
+        const __m256i w0 = _mm256_loadu_si256((const __m256i *)(const void *)b),                                       \
+                      w1 = _mm256_loadu_si256((const __m256i *)(const void *)(b + 32));                                \
         QK_SIX_TIMES(                                                                                                  \
             r, if (r < mr) {                                                                                           \
                 const __m256i x = _mm256_xor_si256(_mm256_set1_epi32(source), sign);                                   \
