@@ -19,6 +19,7 @@ static void usage(FILE *f) {
           "  --rounds=N       rounds, in which the two alternate (50)\n"
           "  --max-ms=N       no further round after N ms per case (800)\n"
           "  --const-weights  graph inputs that lead to weights and bias are constants, whatever the file says\n"
+          "  --in-shapes=…, --op-attrs=…  change the cases, in the words of qdq-bench\n"
           "  --how            our partitions and how they are computed, to stderr\n"
           "Both sides through the C API of dnnl_graph.h instead, with the times of every phase:\n"
           "  --compare        CASE may be an ONNX model too\n"
@@ -163,6 +164,10 @@ static bool take_option(gb_options *o, const char *arg) {
         o->timeout_s = value;
     else if (strncmp(arg, "--ours=", 7) == 0)
         o->ours = arg + 7;
+    else if (strncmp(arg, "--in-shapes=", 12) == 0)
+        o->in_shapes = arg + 12;
+    else if (strncmp(arg, "--op-attrs=", 11) == 0)
+        o->op_attrs = arg + 11;
     else if (strncmp(arg, "--shape=", 8) == 0)
         o->shape = arg + 8;
     else if (strcmp(arg, "--compare") == 0)

@@ -16,9 +16,10 @@
 typedef struct gb_options {
     const char *path;
     int n_threads, rounds;
-    double max_ms;      /* of all rounds together */
-    bool const_weights; /* inputs that lead to weights and bias are constant, whatever the file says */
-    bool show_how;      /* our partitions with their times, to stderr */
+    double max_ms;                    /* of all rounds together */
+    bool const_weights;               /* inputs that lead to weights and bias are constant, whatever the file says */
+    const char *in_shapes, *op_attrs; /* rewrites of JSON cases, in the driver's words; NULL: none */
+    bool show_how;                    /* our partitions with their times, to stderr */
     /* side by side through the C API of dnnl_graph.h (graph_bench_compare) */
     bool compare;
     const char *ours;  /* the library that stands in for oneDNN's */

@@ -76,7 +76,10 @@ static qdq_status complete_descs(gb_case *c, qdq_tensor_desc *descs, size_t n, q
 }
 
 qdq_status gb_case_load(const gb_options *options, gb_case *c, qdq_error *err) {
+    const qdqi_json_rewrites rewrites = {
+        .in_shapes = options->in_shapes, .op_attrs = options->op_attrs, .skip_strangers = true};
     QDQI_TRY(qdqi_json_case_read_file(options->path, &c->json, err));
+    QDQI_TRY(qdqi_json_case_rewrite(c->json, &rewrites, err));
     QDQI_TRY(build(c, err));
     for (size_t i = 0; i < qdq_graph_n_inputs(c->graph); i++) {
         qdq_tensor_desc desc;
