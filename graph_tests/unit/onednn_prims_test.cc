@@ -31,18 +31,20 @@ struct EltwiseCase {
 class OnednnEltwise : public testing::TestWithParam<EltwiseCase> {};
 
 TEST_P(OnednnEltwise, MatchesTheFormula) {
-    QDQ_SKIP_WITHOUT_ONEDNN();
-    const EltwiseCase &c = GetParam();
-    Random random;
-    Tensor src(QDQ_DTYPE_F32, {3, 50}), dst(QDQ_DTYPE_F32, {3, 50});
-    src.fill(random, c.positive ? 1 : -300, 300, 0.015625);
-    qdq_error err = {};
-    qdqi_dnnl_prim *prim = nullptr;
-    CREATED(qdqi_dnnl_eltwise(c.alg, c.alpha, c.beta, &src.md, &dst.md, nullptr, &prim, &err), err);
-    CREATED(run_prim(prim, {{QDQI_DNNL_SRC, &src.data}, {QDQI_DNNL_DST, &dst.data}}, &err), err);
-    for (int64_t i = 0; i < src.n; i++) {
-        const double want = c.f(src.flat(i), (double)c.alpha, (double)c.beta);
-        EXPECT_NEAR(dst.flat(i), want, 2e-5 * std::max(1.0, std::fabs(want))) << "x = " << src.flat(i);
+    for (const Provider &provider : Providers()) {
+        SCOPED_TRACE(provider.name);
+        const EltwiseCase &c = GetParam();
+        Random random;
+        Tensor src(QDQ_DTYPE_F32, {3, 50}), dst(QDQ_DTYPE_F32, {3, 50});
+        src.fill(random, c.positive ? 1 : -300, 300, 0.015625);
+        qdq_error err = {};
+        qdqi_dnnl_prim *prim = nullptr;
+        CREATED(provider.eltwise(c.alg, c.alpha, c.beta, &src.md, &dst.md, nullptr, &prim, &err), err);
+        CREATED(run_prim(prim, {{QDQI_DNNL_SRC, &src.data}, {QDQI_DNNL_DST, &dst.data}}, &err), err);
+        for (int64_t i = 0; i < src.n; i++) {
+            const double want = c.f(src.flat(i), (double)c.alpha, (double)c.beta);
+            EXPECT_NEAR(dst.flat(i), want, 2e-5 * std::max(1.0, std::fabs(want))) << "x = " << src.flat(i);
+        }
     }
 }
 
@@ -108,30 +110,34 @@ struct BinaryCase {
 class OnednnBinary : public testing::TestWithParam<BinaryCase> {};
 
 TEST_P(OnednnBinary, MatchesWithScalesAndBroadcast) {
-    QDQ_SKIP_WITHOUT_ONEDNN();
-    const BinaryCase &c = GetParam();
-    Random random;
-    Tensor a(c.src0, {2, 5, 6}), b(c.src1, c.dims1), dst(c.dst, {2, 5, 6});
-    a.fill(random, c.src0 == QDQ_DTYPE_U8 ? 0 : -100, 100);
-    b.fill(random, 1, 100);
-    qdqi_dnnl_attr attr = {};
-    attr.src.has_scale = attr.src1.has_scale = true;
-    auto s0 = f32_bytes({0.5f}), s1 = f32_bytes({2.0f});
-    qdq_error err = {};
-    qdqi_dnnl_prim *prim = nullptr;
-    CREATED(qdqi_dnnl_binary(c.alg, &a.md, &b.md, &dst.md, &attr, &prim, &err), err);
-    CREATED(run_prim(prim,
-                     {{QDQI_DNNL_SRC, &a.data},
-                      {QDQI_DNNL_SRC1, &b.data},
-                      {QDQI_DNNL_DST, &dst.data},
-                      {QDQI_DNNL_SCALE_SRC, &s0},
-                      {QDQI_DNNL_SCALE_SRC1, &s1}},
-                     &err),
-            err);
-    for_each(dst.md, [&](const Dims &i) {
-        const double want = saturate(c.f(a.at(i) * 0.5, b.at_broadcast(i) * 2.0), c.dst);
-        EXPECT_NEAR(dst.at(i), want, qdqi_dtype_is_float(c.dst) ? 1e-5 * std::fabs(want) : 0);
-    });
+    for (const Provider &provider : Providers()) {
+        SCOPED_TRACE(provider.name);
+        const BinaryCase &c = GetParam();
+        Random random;
+        Tensor a(c.src0, {2, 5, 6}), b(c.src1, c.dims1), dst(c.dst, {2, 5, 6});
+        a.fill(random, c.src0 == QDQ_DTYPE_U8 ? 0 : -100, 100);
+        b.fill(random, 1, 100);
+        qdqi_dnnl_attr attr = {};
+        attr.src.has_scale = true;
+        attr.src1.has_scale = !provider.is_native; // which has no scale there
+        const double scale1 = provider.is_native ? 1.0 : 2.0;
+        auto s0 = f32_bytes({0.5f}), s1 = f32_bytes({2.0f});
+        qdq_error err = {};
+        qdqi_dnnl_prim *prim = nullptr;
+        CREATED(provider.binary(c.alg, &a.md, &b.md, &dst.md, &attr, &prim, &err), err);
+        CREATED(run_prim(prim,
+                         {{QDQI_DNNL_SRC, &a.data},
+                          {QDQI_DNNL_SRC1, &b.data},
+                          {QDQI_DNNL_DST, &dst.data},
+                          {QDQI_DNNL_SCALE_SRC, &s0},
+                          {QDQI_DNNL_SCALE_SRC1, &s1}},
+                         &err),
+                err);
+        for_each(dst.md, [&](const Dims &i) {
+            const double want = saturate(c.f(a.at(i) * 0.5, b.at_broadcast(i) * scale1), c.dst);
+            EXPECT_NEAR(dst.at(i), want, qdqi_dtype_is_float(c.dst) ? 1e-5 * std::fabs(want) : 0);
+        });
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, OnednnBinary,
@@ -196,48 +202,50 @@ struct PoolCase {
 class OnednnPooling : public testing::TestWithParam<PoolCase> {};
 
 TEST_P(OnednnPooling, MatchesNaiveLoop) {
-    QDQ_SKIP_WITHOUT_ONEDNN();
-    const PoolCase &c = GetParam();
-    Random random;
-    const int64_t size = 9, kernel = 3, stride = 2, pad = 1, reach = (kernel - 1) * c.dilation + 1;
-    const int64_t out = (size + 2 * pad - reach) / stride + 1;
-    Tensor src(channels_last_md(c.dtype, {2, 16, size, size})), dst(channels_last_md(c.dtype, {2, 16, out, out}));
-    src.fill(random, c.dtype == QDQ_DTYPE_U8 ? 0 : -128, 127);
-    qdqi_dnnl_pool pool = {};
-    pool.alg = c.alg;
-    pool.n_spatial = 2;
-    for (int d = 0; d < 2; d++) {
-        pool.kernel[d] = kernel;
-        pool.strides[d] = stride;
-        pool.dilations[d] = c.dilation;
-        pool.pads_begin[d] = pad;
-        pool.pads_end[d] = (out - 1) * stride + reach - size - pad;
+    for (const Provider &provider : Providers()) {
+        SCOPED_TRACE(provider.name);
+        const PoolCase &c = GetParam();
+        Random random;
+        const int64_t size = 9, kernel = 3, stride = 2, pad = 1, reach = (kernel - 1) * c.dilation + 1;
+        const int64_t out = (size + 2 * pad - reach) / stride + 1;
+        Tensor src(channels_last_md(c.dtype, {2, 16, size, size})), dst(channels_last_md(c.dtype, {2, 16, out, out}));
+        src.fill(random, c.dtype == QDQ_DTYPE_U8 ? 0 : -128, 127);
+        qdqi_dnnl_pool pool = {};
+        pool.alg = c.alg;
+        pool.n_spatial = 2;
+        for (int d = 0; d < 2; d++) {
+            pool.kernel[d] = kernel;
+            pool.strides[d] = stride;
+            pool.dilations[d] = c.dilation;
+            pool.pads_begin[d] = pad;
+            pool.pads_end[d] = (out - 1) * stride + reach - size - pad;
+        }
+        qdq_error err = {};
+        qdqi_dnnl_prim *prim = nullptr;
+        CREATED(provider.pooling(&pool, &src.md, &dst.md, nullptr, &prim, &err), err);
+        CREATED(run_prim(prim, {{QDQI_DNNL_SRC, &src.data}, {QDQI_DNNL_DST, &dst.data}}, &err), err);
+        for_each(dst.md, [&](const Dims &i) {
+            double best = -1e30, sum = 0;
+            int n = 0;
+            for (int64_t y = 0; y < kernel; y++)
+                for (int64_t x = 0; x < kernel; x++) {
+                    const int64_t h = i[2] * stride - pad + y * c.dilation, w = i[3] * stride - pad + x * c.dilation;
+                    if (h < 0 || w < 0 || h >= size || w >= size) continue;
+                    best = std::max(best, src.at({i[0], i[1], h, w}));
+                    sum += src.at({i[0], i[1], h, w});
+                    n++;
+                }
+            const double want = c.alg == QDQI_DNNL_POOL_MAX               ? best
+                                : c.alg == QDQI_DNNL_POOL_AVG_INCLUDE_PAD ? sum / (double)(kernel * kernel)
+                                                                          : sum / n;
+            const bool exact = c.alg == QDQI_DNNL_POOL_MAX;
+            // an average is rounded in f32, with a reciprocal or a division: a tie may fall to either side
+            EXPECT_NEAR(dst.at(i), exact ? want : saturate(want, c.dtype),
+                        exact                      ? 0.0
+                        : c.dtype == QDQ_DTYPE_F32 ? 1e-4
+                                                   : 1.0);
+        });
     }
-    qdq_error err = {};
-    qdqi_dnnl_prim *prim = nullptr;
-    CREATED(qdqi_dnnl_pooling(&pool, &src.md, &dst.md, nullptr, &prim, &err), err);
-    CREATED(run_prim(prim, {{QDQI_DNNL_SRC, &src.data}, {QDQI_DNNL_DST, &dst.data}}, &err), err);
-    for_each(dst.md, [&](const Dims &i) {
-        double best = -1e30, sum = 0;
-        int n = 0;
-        for (int64_t y = 0; y < kernel; y++)
-            for (int64_t x = 0; x < kernel; x++) {
-                const int64_t h = i[2] * stride - pad + y * c.dilation, w = i[3] * stride - pad + x * c.dilation;
-                if (h < 0 || w < 0 || h >= size || w >= size) continue;
-                best = std::max(best, src.at({i[0], i[1], h, w}));
-                sum += src.at({i[0], i[1], h, w});
-                n++;
-            }
-        const double want = c.alg == QDQI_DNNL_POOL_MAX               ? best
-                            : c.alg == QDQI_DNNL_POOL_AVG_INCLUDE_PAD ? sum / (double)(kernel * kernel)
-                                                                      : sum / n;
-        const bool exact = c.alg == QDQI_DNNL_POOL_MAX;
-        // an average is rounded in f32, with a reciprocal or a division: a tie may fall to either side
-        EXPECT_NEAR(dst.at(i), exact ? want : saturate(want, c.dtype),
-                    exact                      ? 0.0
-                    : c.dtype == QDQ_DTYPE_F32 ? 1e-4
-                                               : 1.0);
-    });
 }
 
 INSTANTIATE_TEST_SUITE_P(All, OnednnPooling,
@@ -422,61 +430,65 @@ TEST(OnednnResampling, MatchesHalfPixelCoordinates) {
 }
 
 TEST(OnednnConcat, JoinsManySources) {
-    QDQ_SKIP_WITHOUT_ONEDNN();
-    Random random;
-    for (uint32_t n : {1u, 3u, 40u}) {
-        std::vector<Tensor> srcs;
-        std::vector<qdqi_dnnl_md> mds;
-        int64_t width = 0;
-        for (uint32_t i = 0; i < n; i++) {
-            srcs.emplace_back(QDQ_DTYPE_U8, Dims{2, 1 + (int64_t)i % 3, 4});
-            srcs.back().fill(random, 0, 255);
-            mds.push_back(srcs.back().md);
-            width += mds.back().dims[1];
-        }
-        Tensor dst(QDQ_DTYPE_U8, {2, width, 4});
-        qdq_error err = {};
-        qdqi_dnnl_prim *prim = nullptr;
-        CREATED(qdqi_dnnl_concat(1, n, mds.data(), &dst.md, &prim, &err), err);
-        Buffers buffers = {{QDQI_DNNL_DST, &dst.data}};
-        for (uint32_t i = 0; i < n; i++)
-            buffers[QDQI_DNNL_SRC_N + (int)i] = &srcs[i].data;
-        CREATED(run_prim(prim, buffers, &err), err);
-        int64_t at = 0;
-        for (const Tensor &s : srcs) {
-            for_each(s.md, [&](const Dims &i) { EXPECT_EQ(dst.at({i[0], at + i[1], i[2]}), s.at(i)); });
-            at += s.md.dims[1];
+    for (const Provider &provider : Providers()) {
+        SCOPED_TRACE(provider.name);
+        Random random;
+        for (uint32_t n : {1u, 3u, 40u}) {
+            std::vector<Tensor> srcs;
+            std::vector<qdqi_dnnl_md> mds;
+            int64_t width = 0;
+            for (uint32_t i = 0; i < n; i++) {
+                srcs.emplace_back(QDQ_DTYPE_U8, Dims{2, 1 + (int64_t)i % 3, 4});
+                srcs.back().fill(random, 0, 255);
+                mds.push_back(srcs.back().md);
+                width += mds.back().dims[1];
+            }
+            Tensor dst(QDQ_DTYPE_U8, {2, width, 4});
+            qdq_error err = {};
+            qdqi_dnnl_prim *prim = nullptr;
+            CREATED(provider.concat(1, n, mds.data(), &dst.md, &prim, &err), err);
+            Buffers buffers = {{QDQI_DNNL_DST, &dst.data}};
+            for (uint32_t i = 0; i < n; i++)
+                buffers[QDQI_DNNL_SRC_N + (int)i] = &srcs[i].data;
+            CREATED(run_prim(prim, buffers, &err), err);
+            int64_t at = 0;
+            for (const Tensor &s : srcs) {
+                for_each(s.md, [&](const Dims &i) { EXPECT_EQ(dst.at({i[0], at + i[1], i[2]}), s.at(i)); });
+                at += s.md.dims[1];
+            }
         }
     }
 }
 
 TEST(OnednnReorder, ConvertsWithScalesAndZeroPointsOnBothSides) {
-    QDQ_SKIP_WITHOUT_ONEDNN();
-    Random random;
-    // per-channel dequantize, then per-tensor requantize, in one reorder with a change of layout
-    Tensor src(QDQ_DTYPE_U8, {2, 6, 3, 3}), dst(channels_last_md(QDQ_DTYPE_S8, {2, 6, 3, 3}));
-    src.fill_all(random);
-    qdqi_dnnl_attr attr = {};
-    attr.src.has_scale = attr.src.has_zp = attr.dst.has_scale = attr.dst.has_zp = true;
-    attr.src.scale_mask = 2;
-    const std::vector<float> s = {0.5f, 1, 2, 0.25f, 1, 4};
-    auto s_scale = f32_bytes(s), d_scale = f32_bytes({2.0f});
-    auto s_zp = s32_bytes({120}), d_zp = s32_bytes({-10});
-    qdq_error err = {};
-    qdqi_dnnl_prim *prim = nullptr;
-    CREATED(qdqi_dnnl_reorder(&src.md, &dst.md, &attr, &prim, &err), err);
-    CREATED(run_prim(prim,
-                     {{QDQI_DNNL_SRC, &src.data},
-                      {QDQI_DNNL_DST, &dst.data},
-                      {QDQI_DNNL_SCALE_SRC, &s_scale},
-                      {QDQI_DNNL_ZP_SRC, &s_zp},
-                      {QDQI_DNNL_SCALE_DST, &d_scale},
-                      {QDQI_DNNL_ZP_DST, &d_zp}},
-                     &err),
-            err);
-    for_each(src.md, [&](const Dims &i) {
-        EXPECT_EQ(dst.at(i), saturate((src.at(i) - 120) * s[(size_t)i[1]] / 2 - 10, QDQ_DTYPE_S8));
-    });
+    for (const Provider &provider : Providers()) {
+        SCOPED_TRACE(provider.name);
+        Random random;
+        // per-channel dequantize, then per-tensor requantize, in one reorder with a change of layout
+        Tensor src(QDQ_DTYPE_U8, {2, 6, 3, 3}), dst(channels_last_md(QDQ_DTYPE_S8, {2, 6, 3, 3}));
+        src.fill_all(random);
+        qdqi_dnnl_attr attr = {};
+        attr.src.has_scale = attr.src.has_zp = attr.dst.has_scale = attr.dst.has_zp = true;
+        attr.src.scale_mask = 2;
+        const std::vector<float> s = {0.5f, 1, 2, 0.25f, 1, 4};
+        auto s_scale = f32_bytes(s), d_scale = f32_bytes({2.0f});
+        auto s_zp = s32_bytes({120}), d_zp = s32_bytes({-10});
+        qdq_error err = {};
+        qdqi_dnnl_prim *prim = nullptr;
+        CREATED(provider.reorder(&src.md, &dst.md, &attr, &prim, &err), err);
+        CREATED(run_prim(prim,
+                         {{QDQI_DNNL_SRC, &src.data},
+                          {QDQI_DNNL_DST, &dst.data},
+                          {QDQI_DNNL_SCALE_SRC, &s_scale},
+                          {QDQI_DNNL_ZP_SRC, &s_zp},
+                          {QDQI_DNNL_SCALE_DST, &d_scale},
+                          {QDQI_DNNL_ZP_DST, &d_zp}},
+                         &err),
+                err);
+        for_each(src.md, [&](const Dims &i) {
+            EXPECT_EQ(dst.at(i), saturate((src.at(i) - 120) * s[(size_t)i[1]] / 2 - 10, QDQ_DTYPE_S8));
+        });
+    }
 }
 
 TEST(OnednnReorder, GoesToAndFromAChosenLayout) {

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/dtype.h"
+#include "native/native.h"
 #include "onednn/onednn.h"
 
 #include <gtest/gtest.h>
@@ -157,6 +158,48 @@ inline qdq_status run_prim(qdqi_dnnl_prim *prim, const Buffers &buffers, qdq_err
         st = qdqi_plan_execute(plan, inputs.data(), outputs.data(), nullptr, err);
     qdqi_plan_destroy(&plan);
     return st;
+}
+
+// The two that answer the same requests. oneDNN is missing where it is not built or QDQ_JIT=off.
+struct Provider {
+    const char *name;
+    decltype(&qdqi_dnnl_matmul) matmul;
+    decltype(&qdqi_dnnl_convolution) convolution;
+    decltype(&qdqi_dnnl_pooling) pooling;
+    decltype(&qdqi_dnnl_eltwise) eltwise;
+    decltype(&qdqi_dnnl_binary) binary;
+    decltype(&qdqi_dnnl_softmax) softmax;
+    decltype(&qdqi_dnnl_layernorm) layernorm;
+    decltype(&qdqi_dnnl_groupnorm) groupnorm;
+    decltype(&qdqi_dnnl_batchnorm) batchnorm;
+    decltype(&qdqi_dnnl_reduction) reduction;
+    decltype(&qdqi_dnnl_resampling) resampling;
+    decltype(&qdqi_dnnl_concat) concat;
+    decltype(&qdqi_dnnl_reorder) reorder;
+    bool is_native;
+};
+
+inline std::vector<Provider> Providers() {
+#define QDQ_PROVIDER(name, prefix, is_native)                                                                          \
+    {name,                                                                                                             \
+     prefix##_matmul,                                                                                                  \
+     prefix##_convolution,                                                                                             \
+     prefix##_pooling,                                                                                                 \
+     prefix##_eltwise,                                                                                                 \
+     prefix##_binary,                                                                                                  \
+     prefix##_softmax,                                                                                                 \
+     prefix##_layernorm,                                                                                               \
+     prefix##_groupnorm,                                                                                               \
+     prefix##_batchnorm,                                                                                               \
+     prefix##_reduction,                                                                                               \
+     prefix##_resampling,                                                                                              \
+     prefix##_concat,                                                                                                  \
+     prefix##_reorder,                                                                                                 \
+     is_native}
+    std::vector<Provider> all = {QDQ_PROVIDER("native", qdqi_native, true)};
+    if (qdqi_dnnl_available()) all.push_back(QDQ_PROVIDER("oneDNN", qdqi_dnnl, false));
+#undef QDQ_PROVIDER
+    return all;
 }
 
 #define QDQ_SKIP_WITHOUT_ONEDNN()                                                                                      \
