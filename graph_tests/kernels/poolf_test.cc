@@ -1,32 +1,13 @@
 // Every level of kernels/poolf against plain loops, to the byte, on sources and destinations that end at the end of a page.
+#include "guard_pages.h"
 #include "kernel_data.h"
 #include "kernels/poolf/poolf.h"
 
 #include <cmath>
 #include <gtest/gtest.h>
-#include <sys/mman.h>
-#include <unistd.h>
 #include <vector>
 
 namespace {
-
-// n bytes whose end is the end of what may be read.
-class Guarded {
-  public:
-    explicit Guarded(size_t n) : page_(size_t(sysconf(_SC_PAGESIZE))), n_(n) {
-        size_ = (n + page_ - 1) / page_ * page_ + page_;
-        base_ = static_cast<char *>(mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-        EXPECT_EQ(mprotect(base_ + size_ - page_, page_, PROT_NONE), 0);
-    }
-    ~Guarded() { munmap(base_, size_); }
-    Guarded(const Guarded &) = delete;
-    Guarded &operator=(const Guarded &) = delete;
-    char *data() { return base_ + size_ - page_ - n_; }
-
-  private:
-    size_t page_, n_, size_;
-    char *base_;
-};
 
 size_t bytes_of(qdq_dtype d) {
     return qdq_dtype_bits(d) / 8;
@@ -55,11 +36,12 @@ TEST(Poolf, LevelsGiveTheSameBytes) {
             for (size_t n : {1, 2, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 130, 257})
                 for (size_t n_rows : {1, 2, 9})
                     for (float divisor : {0.0f, 3.0f}) {
-                        Guarded src(n * n_rows * bytes_of(d));
-                        fill(d, src.data(), n * n_rows, &seed);
+                        GuardedBytes src(n * n_rows * bytes_of(d));
+                        char *from = reinterpret_cast<char *>(src.at_end());
+                        fill(d, from, n * n_rows, &seed);
                         std::vector<const void *> rows;
                         for (size_t r = 0; r < n_rows; r++) /* the last one ends at the guard */
-                            rows.push_back(src.data() + r * n * bytes_of(d));
+                            rows.push_back(from + r * n * bytes_of(d));
                         std::vector<float> want(n);
                         qk_isa isa;
                         qk_isa_set_cap(QK_ISA_ref);
@@ -68,8 +50,8 @@ TEST(Poolf, LevelsGiveTheSameBytes) {
                         for (int level = QK_ISA_ref; level <= (int)cap; level++) {
                             if (!qk_isa_host_has((qk_isa)level)) continue;
                             qk_isa_set_cap((qk_isa)level);
-                            Guarded acc(n * sizeof(float));
-                            float *got = reinterpret_cast<float *>(acc.data());
+                            GuardedBytes acc(n * sizeof(float));
+                            float *got = reinterpret_cast<float *>(acc.at_end());
                             for (bool is_added : {false, true})
                                 qk_poolf_choose(d, is_max, &isa)(rows.data(), n_rows, n, got, is_added, divisor);
                             n_levels += (int)isa == level;
