@@ -114,6 +114,7 @@ static const char *why_not_convolution(const request *r) {
     const qdqi_dnnl_conv *c = r->conv;
     const qdqi_dnnl_md *w = r->second;
     const int32_t n = c->n_spatial, first = w->ndims - n;
+    if (r->attr != NULL && r->attr->weights.has_zp) return "weights_zero_point";
     for (int32_t i = 0; i < n; i++) {
         const int64_t window = (w->dims[first + i] - 1) * (c->dilations[i] + 1) + 1;
         if (c->transposed && is_x8(r->src->dtype) && window < c->strides[i]) return "windows_with_gaps";

@@ -1,4 +1,4 @@
-/* [dq] [dq] [bias] - Convolution|ConvTranspose - chain - [q]   ->   one oneDNN (de)convolution.
+/* [dq] [dq] [bias] - Convolution|ConvTranspose - chain - [q]   ->   one (de)convolution.
  *
  * The primitive sees N, C, spatial… whatever the data_format says, and always reads and writes channels-last memory: the layout in
  * which oneDNN's int8 kernels work, and in which values then flow from one partition to the next. */
@@ -34,13 +34,15 @@ static const char *why_not_int8(qdqi_lower *lw, const conv *c) {
         k *= wd->dims[c->sp.w_sp_dim + i];
     if (c->op->kind == QDQI_OP_CONVTRANSPOSE) k /= c->sp.groups;
     if (!qdqi_sum_fits_s32(&a->q, &w->q, k)) return "sums_beyond_s32";
-    if (w->q.stored == QDQ_DTYPE_S8) return w->q.has_zp ? "weights_zero_point" : NULL;
-    /* u8 with zero point 128 is s8 without one */
-    if (qdqi_lower_val(lw, w->q_value)->data == NULL) return "runtime_u8_weights";
-    if (w->q.zps == NULL) return "weights_zero_point";
-    for (int64_t i = 0; i < w->q.n; i++)
-        if (w->q.zps[i] != 128) return "weights_zero_point";
     return NULL;
+}
+
+/* u8 with zero point 128 is s8 without one, which every provider multiplies. */
+static bool is_shifted_s8(qdqi_lower *lw, const qdqi_operand *w) {
+    if (w->q.stored != QDQ_DTYPE_U8 || w->q.zps == NULL || qdqi_lower_val(lw, w->q_value)->data == NULL) return false;
+    for (int64_t i = 0; i < w->q.n; i++)
+        if (w->q.zps[i] != 128) return false;
+    return true;
 }
 
 /* [G,] O, I, spatial… from any weights_format. */
@@ -70,23 +72,29 @@ static void weights_md(const conv *c, const qdq_tensor_desc *w, bool transposed,
     md->ndims = k;
 }
 
-/* ConvTranspose with groups: O/G scales serve every group. */
-static qdq_status spread_scales(qdqi_lower *lw, conv *c, bool transposed, qdqi_qparams *w, qdq_error *err) {
+/* ConvTranspose with groups: O/G scales and zero points serve every group. */
+static qdq_status spread_params(qdqi_lower *lw, conv *c, bool transposed, qdqi_qparams *w, qdq_error *err) {
     if (w->gran != QDQI_GRAN_AXIS || !transposed || c->sp.groups == 1) return QDQ_OK;
-    if (w->scales == NULL) return qdqi_refuse(err, "conv", "runtime_scales_per_group_of_channels");
-    float *all = qdqi_arena_alloc(&lw->arena, (size_t)(w->n * c->sp.groups), sizeof *all);
-    if (all == NULL) return QDQI_NO_MEMORY(err);
-    for (int64_t i = 0; i < w->n * c->sp.groups; i++)
-        all[i] = w->scales[i % w->n];
-    w->scales = all;
-    w->n *= c->sp.groups;
+    if (w->scales == NULL || (w->has_zp && w->zps == NULL))
+        return qdqi_refuse(err, "conv", "runtime_scales_per_group_of_channels");
+    const int64_t n = w->n * c->sp.groups;
+    float *scales = qdqi_arena_alloc(&lw->arena, (size_t)n, sizeof *scales);
+    int32_t *zps = qdqi_arena_alloc(&lw->arena, (size_t)n, sizeof *zps);
+    if (scales == NULL || zps == NULL) return QDQI_NO_MEMORY(err);
+    for (int64_t i = 0; i < n; i++) {
+        scales[i] = w->scales[i % w->n];
+        zps[i] = w->has_zp ? w->zps[i % w->n] : 0;
+    }
+    w->scales = scales;
+    if (w->has_zp) w->zps = zps;
+    w->n = n;
     return QDQ_OK;
 }
 
 static qdq_status add_quant_args(qdqi_lower *lw, conv *c, bool transposed, qdq_error *err) {
     const qdqi_qparams *a = &c->chain.operands[0].q;
     qdqi_qparams w = c->chain.operands[1].q;
-    QDQI_TRY(spread_scales(lw, c, transposed, &w, err));
+    QDQI_TRY(spread_params(lw, c, transposed, &w, err));
     qdqi_buf buf;
     const qdqi_requant *r = &c->requant;
     const bool integer = c->op->kind == QDQI_OP_CONVINTEGER && c->chain.scaled == QDQI_NONE; /* scales are 1 */
@@ -101,10 +109,16 @@ static qdq_status add_quant_args(qdqi_lower *lw, conv *c, bool transposed, qdq_e
         QDQI_TRY(qdqi_qparams_zp_buf(lw, a, 0, &buf, err));
         qdqi_args_add(&c->args, QDQI_DNNL_ZP_SRC, buf);
     }
+    const int mask = w.gran != QDQI_GRAN_AXIS ? 0 : (c->sp.groups > 1 ? 3 : 1);
+    if (w.has_zp && !c->flip) { /* our own kernels take it */
+        c->attr.weights = (qdqi_dnnl_quant){.has_zp = true, .zp_dtype = QDQ_DTYPE_S32, .zp_mask = mask};
+        QDQI_TRY(qdqi_qparams_zp_buf(lw, &w, 0, &buf, err));
+        qdqi_args_add(&c->args, QDQI_DNNL_ZP_WEIGHTS, buf);
+    }
     if (integer || (r->on && r->scale_after_bias)) return QDQ_OK;
-    c->attr.weights = (qdqi_dnnl_quant){.has_scale = true,
-                                        .scale_dtype = QDQ_DTYPE_F32,
-                                        .scale_mask = w.gran != QDQI_GRAN_AXIS ? 0 : (c->sp.groups > 1 ? 3 : 1)};
+    c->attr.weights.has_scale = true;
+    c->attr.weights.scale_dtype = QDQ_DTYPE_F32;
+    c->attr.weights.scale_mask = mask;
     if (r->on)
         QDQI_TRY(qdqi_lower_const(lw, r->scales, (size_t)r->n_scales * sizeof *r->scales, &buf, err));
     else
@@ -196,7 +210,7 @@ static qdq_status lower_conv(qdqi_lower *lw, const qdqi_part *part, bool integer
     }
     c->src = c->int8 ? a->q_value : a->value;
     c->w = c->int8 ? w->q_value : w->value;
-    c->flip = c->int8 && w->q.stored == QDQ_DTYPE_U8;
+    c->flip = c->int8 && is_shifted_s8(lw, w);
 
     qdqi_dnnl_conv params = {.transposed = transposed, .n_spatial = c->sp.n};
     for (int32_t i = 0; i < c->sp.n; i++) {
