@@ -66,6 +66,23 @@ static bench_tensor channels_last(void *data, qdq_dtype dtype, int64_t n, int64_
         .data = data, .dtype = dtype, .ndims = 4, .dims = {n, ch, h, w}, .strides = {h * w * ch, 1, w * ch, ch}};
 }
 
+/* Weights as networks have them: many small ones, few large ones, a standard deviation of a fifth of the range. */
+static void *bell(kbench *b, size_t n) {
+    enum { SUM = 12 };
+    int8_t *w = kbench_buffer(b, n);
+    uint32_t state = 12345;
+    for (size_t i = 0; i < n; i++) {
+        int32_t sum = 0;
+        for (int k = 0; k < SUM; k++) {
+            state = state * 1664525u + 1013904223u;
+            sum += (int32_t)(state >> 24) - 127;
+        }
+        sum /= 10;
+        w[i] = (int8_t)(sum > 127 ? 127 : sum < -127 ? -127 : sum);
+    }
+    return w;
+}
+
 typedef struct shape {
     const char *net;
     int64_t groups, ic, oc, size, kernel, stride; /* channels of all groups */
@@ -90,7 +107,7 @@ static void measure(kbench *b, const shape *s, qdq_dtype src) {
         bias[i] += 60.0f;
     }
     void *data = is_float ? (void *)kbench_floats(b, n_src) : kbench_buffer(b, n_src);
-    void *weights = is_float ? (void *)kbench_floats(b, n_weights) : kbench_buffer(b, n_weights);
+    void *weights = is_float ? (void *)kbench_floats(b, n_weights) : bell(b, n_weights);
     conv_case c = {.conv = {.src = src,
                             .weights = is_float ? QDQ_DTYPE_F32 : QDQ_DTYPE_S8,
                             .n = 1,

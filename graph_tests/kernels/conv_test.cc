@@ -212,6 +212,11 @@ class Convolution : public testing::Test {
         const size_t n_weights = size_t(g.groups * g.oc * g.ic * g.kernel[0] * g.kernel[1] * g.kernel[2]);
         c.weights.resize(n_weights * Bytes(weights));
         Random(weights, n_weights, &seed, c.weights.data(), &c.weight_values);
+        for (size_t i = 0; i < n_weights && large_weights_ > 0; i++) {
+            if (kd_next(&seed) % large_weights_ == 0) continue; // stays as it is
+            c.weights[i] = uint8_t(int8_t(c.weights[i]) / 4 + (weights == QDQ_DTYPE_U8 ? 128 : 0));
+            c.weight_values[i] = weights == QDQ_DTYPE_U8 ? c.weights[i] : int8_t(c.weights[i]);
+        }
         c.Compute();
         const int64_t kernel = g.kernel[0] * g.kernel[1] * g.kernel[2];
         const qk_conv_weights w = {
@@ -230,6 +235,8 @@ class Convolution : public testing::Test {
         }
         EXPECT_GE(seen, 1);
     }
+
+    uint32_t large_weights_ = 0; // 0: any weights; else only one of so many may be large
 
   private:
     void Run(const Conv &c, const qk_conv_weights &w, const uint8_t *src) {
@@ -376,6 +383,18 @@ TEST_F(Convolution, ShapesOfNetworks) {
                       w == QDQ_DTYPE_U8 ? std::vector<int32_t>{128} : std::vector<int32_t>{}, kd_next(&seed));
                 if (HasFatalFailure()) return;
             }
+}
+
+// Weights of which few are large have a form of their own where bytes are multiplied in pairs.
+TEST_F(Convolution, FewLargeWeightsAreExactToo) {
+    uint64_t seed = 16;
+    for (int i = 0; i < 300; i++) {
+        const qdq_dtype src = kBytes[i % 2], w = kBytes[i / 2 % 2];
+        large_weights_ = i % 3 == 0 ? 20 : i % 3 == 1 ? 500 : 1u << 30;
+        const Geometry g = RandomGeometry(&seed, false, i % 7 == 0);
+        Check(g, src, w, ZeroPoint(src, &seed), WeightZeroPoints(g, w, &seed), kd_next(&seed));
+        if (HasFatalFailure()) return;
+    }
 }
 
 TEST_F(Convolution, RefusesWhatItCannotHold) {

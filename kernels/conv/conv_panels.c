@@ -65,6 +65,49 @@ static bool is_dense(const qk_conv *c, int axis) {
     return c->n_cells[axis] < c->chunk[axis] * c->kernel[axis];
 }
 
+/* ---- packed weights: totals of the slots | head, where there are two forms | panels | what is added in the form of bytes ---- */
+
+typedef struct head {
+    int32_t is_bytes;
+    int32_t unused[15];
+} head;
+
+static size_t panels_at(const qk_conv *c) {
+    return qk_round_up(c->n_slots * 4, 64) + (row_of(c)->bytes != NULL ? sizeof(head) : 0);
+}
+
+/* Panel i's places and weights are number starts[i] … starts[i + 1] - 1. */
+typedef struct additions {
+    uint32_t *starts;
+    qk_tile_place *places;
+    int32_t *weights;
+} additions;
+
+static size_t n_all_panels(const qk_conv *c) {
+    return c->n_panels * (size_t)c->g;
+}
+
+/* Behind the panels of the form of bytes, n of them in all. */
+static additions additions_at(const qk_conv *bytes, void *panels, size_t n, size_t *end_out) {
+    uint8_t *at = (uint8_t *)panels + n_all_panels(bytes) * bytes->panel_bytes;
+    additions a = {.starts = (uint32_t *)(void *)at};
+    at += qk_round_up((n_all_panels(bytes) + 1) * sizeof *a.starts, 64);
+    a.places = (qk_tile_place *)(void *)at;
+    at += qk_round_up(n * sizeof *a.places, 64);
+    a.weights = (int32_t *)(void *)at;
+    *end_out = (size_t)(at - (uint8_t *)panels) + n * bytes->panel_cols * sizeof *a.weights;
+    return a;
+}
+
+/* The same convolution in the form of bytes; packing, chunks and scratch stay. */
+static qk_conv in_bytes(const qk_conv *c) {
+    qk_conv b = *c;
+    b.row = row_of(c)->bytes;
+    b.tap_k = (size_t)qk_ceil_div((c->is_fused ? c->kernel[2] : 1) * c->k, (int64_t)row_of(&b)->unit);
+    b.panel_bytes = b.n_taps * b.tap_k * b.panel_cols * 4;
+    return b;
+}
+
 /* ---- init ---- */
 
 /* A pointwise convolution does not care where its pixels are. */
@@ -122,7 +165,7 @@ static bool set_bytes(qk_conv *c) {
     if (__builtin_mul_overflow(c->n_taps * c->tap_k, c->panel_cols * 4, &c->panel_bytes) ||
         __builtin_mul_overflow(c->panel_bytes, c->n_panels * (size_t)c->g, &c->packed_bytes) ||
         __builtin_mul_overflow(slots, (size_t)c->g, &c->n_slots) ||
-        __builtin_add_overflow(c->packed_bytes, qk_round_up(c->n_slots * 4, 64), &c->packed_bytes))
+        __builtin_add_overflow(c->packed_bytes, panels_at(c), &c->packed_bytes))
         return false;
     set_chunks(c);
     const size_t n_rows = (size_t)(c->chunk[1] * c->chunk[2]);
@@ -188,10 +231,9 @@ static void put(const qk_conv *c, uint8_t *to, const qk_conv_weights *w, int64_t
     *total = (int32_t)((uint32_t)*total + (uint32_t)value);
 }
 
-void qk_conv_panels_pack(const qk_conv *c, const qk_conv_weights *w, void *packed) {
-    int32_t *totals = packed;
-    uint8_t *panels = (uint8_t *)packed + qk_round_up(c->n_slots * 4, 64);
-    memset(packed, 0, c->packed_bytes);
+static void pack_panels(const qk_conv *c, const qk_conv_weights *w, int32_t *totals, uint8_t *panels) {
+    memset(totals, 0, c->n_slots * sizeof *totals);
+    memset(panels, 0, n_all_panels(c) * c->panel_bytes);
     for (int64_t group = 0; group < c->groups; group++)
         for (int64_t o = 0; o < c->oc; o++) {
             const size_t slot = qk_conv_slot(c, group * c->oc + o), panel = slot / c->panel_cols;
@@ -211,6 +253,76 @@ void qk_conv_panels_pack(const qk_conv *c, const qk_conv_weights *w, void *packe
         }
 }
 
+static bool is_large(const int8_t *pair) {
+    return (pair[0] < 0 ? -pair[0] : pair[0]) + (pair[1] < 0 ? -pair[1] : pair[1]) > 128;
+}
+
+/* Does a dword of k have a large pair in some column? */
+static bool has_large(const int8_t *dword, size_t n_cols) {
+    bool large = false;
+    for (size_t i = 0; i < 2 * n_cols; i++)
+        large = large || is_large(dword + 2 * i);
+    return large;
+}
+
+static size_t count_large(const qk_conv *bytes, const uint8_t *panels) {
+    const size_t n_dwords = bytes->n_taps * bytes->tap_k * n_all_panels(bytes), size = bytes->panel_cols * 4;
+    size_t n = 0;
+    for (size_t i = 0; i < n_dwords; i++)
+        n += has_large((const int8_t *)panels + i * size, bytes->panel_cols);
+    return n;
+}
+
+/* Large pairs are halved; the other halves become additions. */
+static void halve(const qk_conv *bytes, uint8_t *panels, additions a) {
+    const size_t n_dwords = bytes->n_taps * bytes->tap_k, size = bytes->panel_cols * 4;
+    uint32_t n = 0;
+    for (size_t p = 0; p < n_all_panels(bytes); p++) {
+        a.starts[p] = n;
+        for (size_t i = 0; i < n_dwords; i++) {
+            int8_t *dword = (int8_t *)panels + p * bytes->panel_bytes + i * size;
+            if (!has_large(dword, bytes->panel_cols)) continue;
+            int8_t *other = (int8_t *)(a.weights + n * bytes->panel_cols);
+            memset(other, 0, size);
+            for (size_t k = 0; k < size; k += 2) {
+                if (!is_large(dword + k)) continue;
+                for (size_t half = k; half < k + 2; half++) {
+                    other[half] = (int8_t)(dword[half] - dword[half] / 2);
+                    dword[half] = (int8_t)(dword[half] / 2);
+                }
+            }
+            a.places[n++] = (qk_tile_place){(uint32_t)(i / bytes->tap_k), (uint32_t)(i % bytes->tap_k)};
+        }
+    }
+    a.starts[n_all_panels(bytes)] = n;
+}
+
+/* True when the weights are of the kind that is faster as bytes, and fit. */
+static bool pack_bytes(const qk_conv *c, const qk_conv_weights *w, int32_t *totals, uint8_t *panels) {
+    const qk_conv b = in_bytes(c);
+    size_t end;
+    (void)additions_at(&b, panels, 0, &end);
+    if (end > n_all_panels(c) * c->panel_bytes) return false;
+    pack_panels(&b, w, totals, panels);
+    const size_t n = count_large(&b, panels);
+    const additions a = additions_at(&b, panels, n, &end);
+    if (n > b.n_taps * b.tap_k * n_all_panels(&b) / 4 || end > n_all_panels(c) * c->panel_bytes) return false;
+    halve(&b, panels, a);
+    return true;
+}
+
+void qk_conv_panels_pack(const qk_conv *c, const qk_conv_weights *w, void *packed) {
+    int32_t *totals = packed;
+    uint8_t *panels = (uint8_t *)packed + panels_at(c);
+    memset(packed, 0, c->packed_bytes);
+    if (row_of(c)->bytes != NULL) {
+        head *h = (head *)(void *)(panels - sizeof *h);
+        h->is_bytes = pack_bytes(c, w, totals, panels);
+        if (h->is_bytes) return;
+    }
+    pack_panels(c, w, totals, panels);
+}
+
 /* ---- running ---- */
 
 typedef struct job {
@@ -224,6 +336,8 @@ typedef struct job {
     int32_t *row_sums;
     uint8_t *padding; /* a run of zero points */
     uint8_t *lines;   /* of the copy */
+    const uint8_t *panels;
+    additions add; /* starts NULL: none */
 } job;
 
 /* n zero points, as tiles read them. */
@@ -392,15 +506,20 @@ static void run_lot(const job *j, size_t first, size_t n, size_t p, size_t n_pan
     const qk_conv *c = j->c;
     const qk_tile t = {c->n_taps, c->tap_k, j->n_rows, c->panel_cols};
     const size_t panel = (size_t)j->group * c->n_panels + p, slot = panel * c->panel_cols;
-    const int32_t *packed = (const int32_t *)j->r->packed + qk_round_up(c->n_slots * 4, 64) / 4;
     const int32_t *terms = j->r->terms;
     for (size_t i = 0; i < n_panels; i++) {
         const int32_t *init = c->is_float ? zeros : terms + slot + i * c->panel_cols;
         for (size_t r = 0, m; r < n; r += m) {
             const size_t left = n - r;
             m = left <= QK_TILE_ROWS ? left : left < 2 * QK_TILE_ROWS ? (left + 1) / 2 : QK_TILE_ROWS;
-            row_of(c)->tile(&t, j->table + first + r, m, packed + (panel + i) * (c->panel_bytes / 4), init,
-                            (int32_t(*)[QK_TILE_COLS])(j->sums[r] + i * c->panel_cols));
+            int32_t(*sums)[QK_TILE_COLS] = (int32_t(*)[QK_TILE_COLS])(j->sums[r] + i * c->panel_cols);
+            row_of(c)->tile(&t, j->table + first + r, m,
+                            (const int32_t *)(const void *)(j->panels + (panel + i) * c->panel_bytes), init, sums);
+            if (j->add.starts == NULL) continue;
+            const size_t from = j->add.starts[panel + i], n_added = j->add.starts[panel + i + 1] - from;
+            if (n_added == 0) continue;
+            row_of(c)->add(&t, j->table + first + r, m, j->add.places + from, n_added,
+                           j->add.weights + from * c->panel_cols, sums);
         }
     }
     if (j->r->use_weights_zp && !c->is_float)
@@ -429,8 +548,17 @@ static void run_task(job *j, size_t split) {
     }
 }
 
-void qk_conv_panels_run(const qk_conv *c, const qk_conv_run *r, size_t first, size_t n, void *scratch) {
-    job j = {.c = c, .r = r};
+void qk_conv_panels_run(const qk_conv *conv, const qk_conv_run *r, size_t first, size_t n, void *scratch) {
+    const uint8_t *panels = (const uint8_t *)r->packed + panels_at(conv);
+    const bool is_bytes =
+        row_of(conv)->bytes != NULL && ((const head *)(const void *)(panels - sizeof(head)))->is_bytes;
+    const qk_conv bytes = is_bytes ? in_bytes(conv) : *conv, *c = &bytes;
+    job j = {.c = c, .r = r, .panels = panels};
+    if (is_bytes) {
+        const uint32_t *starts = (const uint32_t *)(const void *)(panels + n_all_panels(c) * c->panel_bytes);
+        size_t end;
+        j.add = additions_at(c, (void *)(uintptr_t)panels, starts[n_all_panels(c)], &end);
+    }
     uint8_t *at = scratch;
     j.sums = (int32_t(*)[QK_TILE_COLS])(void *)at;
     at += sizeof(int32_t[MOST][QK_TILE_COLS]);

@@ -26,4 +26,10 @@ static void copy(const uint8_t *src, uint8_t *dst, size_t n, uint8_t flip, qdq_d
     }
 }
 
-const qk_tile_row qk_tile_row_avx2 = {QK_ISA_avx2, 2, LANES, LANES *VECTORS, tile, copy};
+const qk_tile_row qk_tile_row_avx2 = {.isa = QK_ISA_avx2,
+                                      .unit = 2,
+                                      .lanes = LANES,
+                                      .max_cols = LANES * VECTORS,
+                                      .tile = tile,
+                                      .copy = copy,
+                                      .bytes = &qk_tile_bytes_row_avx2};

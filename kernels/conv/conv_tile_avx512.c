@@ -26,4 +26,5 @@ static void copy(const uint8_t *src, uint8_t *dst, size_t n, uint8_t flip, qdq_d
     _mm512_mask_storeu_epi16(dst + 2 * i, lanes, _mm512_cvtepu8_epi16(x));
 }
 
-const qk_tile_row qk_tile_row_avx512 = {QK_ISA_avx512, 2, LANES, LANES *VECTORS, tile, copy};
+const qk_tile_row qk_tile_row_avx512 = {
+    .isa = QK_ISA_avx512, .unit = 2, .lanes = LANES, .max_cols = LANES * VECTORS, .tile = tile, .copy = copy};

@@ -23,4 +23,5 @@ static void copy(const uint8_t *src, uint8_t *dst, size_t n, uint8_t flip, qdq_d
     _mm512_mask_storeu_epi8(dst + i, lanes, _mm512_xor_si512(_mm512_maskz_loadu_epi8(lanes, src + i), f));
 }
 
-const qk_tile_row qk_tile_row_avx512vnni = {QK_ISA_avx512vnni, 4, LANES, LANES *VECTORS, tile, copy};
+const qk_tile_row qk_tile_row_avx512vnni = {
+    .isa = QK_ISA_avx512vnni, .unit = 4, .lanes = LANES, .max_cols = LANES * VECTORS, .tile = tile, .copy = copy};

@@ -26,4 +26,5 @@ static void copy(const uint8_t *src, uint8_t *dst, size_t n, uint8_t flip, qdq_d
     }
 }
 
-const qk_tile_row qk_tile_float_row_avx512 = {QK_ISA_avx512, 1, LANES, LANES *VECTORS, tile, copy};
+const qk_tile_row qk_tile_float_row_avx512 = {
+    .isa = QK_ISA_avx512, .unit = 1, .lanes = LANES, .max_cols = LANES * VECTORS, .tile = tile, .copy = copy};

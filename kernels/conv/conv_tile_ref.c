@@ -27,7 +27,8 @@ static void copy(const uint8_t *src, uint8_t *dst, size_t n, uint8_t flip, qdq_d
         dst[i] = src[i] ^ flip;
 }
 
-const qk_tile_row qk_tile_row_ref = {QK_ISA_ref, 4, 8, 16, tile, copy};
+const qk_tile_row qk_tile_row_ref = {
+    .isa = QK_ISA_ref, .unit = 4, .lanes = 8, .max_cols = 16, .tile = tile, .copy = copy};
 
 static void float_tile(const qk_tile *t, const uint8_t *const *rows, size_t n_rows, const int32_t *panel,
                        const int32_t *init, int32_t (*sums)[QK_TILE_COLS]) {
@@ -50,4 +51,5 @@ static void float_copy(const uint8_t *src, uint8_t *dst, size_t n, uint8_t flip,
     }
 }
 
-const qk_tile_row qk_tile_float_row_ref = {QK_ISA_ref, 1, 8, 16, float_tile, float_copy};
+const qk_tile_row qk_tile_float_row_ref = {
+    .isa = QK_ISA_ref, .unit = 1, .lanes = 8, .max_cols = 16, .tile = float_tile, .copy = float_copy};

@@ -21,6 +21,11 @@ typedef struct qk_tile {
     size_t n_cols;     /* of the panel: dwords from one k to the next; a multiple of the level's lanes */
 } qk_tile;
 
+/* Where a dword of k is in a row: tap, and dword of its run. */
+typedef struct qk_tile_place {
+    uint32_t tap, dword;
+} qk_tile_place;
+
 typedef struct qk_tile_row {
     qk_isa isa;
     size_t unit, lanes, max_cols;
@@ -29,6 +34,12 @@ typedef struct qk_tile_row {
                  const int32_t *init, int32_t (*sums)[QK_TILE_COLS]);
     /* n elements as tiles want them: bytes xor `flip`, or widened to words of 16 bits after that; floats of any type as f32. */
     void (*copy)(const uint8_t *src, uint8_t *dst, size_t n, uint8_t flip, qdq_dtype type);
+    /* Levels that multiply words may have a faster way with bytes, for weights whose pairs are small: |w0| + |w1| <= 128, so that
+     * the sum of two products does not saturate in 16 bits. Pairs that are larger are halved; the other halves are dwords of
+     * their own, at some places, one after the other: `add` adds those. NULL: there is no such way. */
+    const struct qk_tile_row *bytes;
+    void (*add)(const qk_tile *tile, const uint8_t *const *rows, size_t n_rows, const qk_tile_place *places, size_t n,
+                const int32_t *weights, int32_t (*sums)[QK_TILE_COLS]);
 } qk_tile_row;
 
 /* Four bytes at any address. */
@@ -41,6 +52,9 @@ static inline int32_t qk_dword(const uint8_t *p) {
 #define QK_TILE(level) extern const qk_tile_row qk_tile_row_##level;
 #include "kernels/conv/conv_tile.def"
 #undef QK_TILE
+#if defined(__x86_64__)
+extern const qk_tile_row qk_tile_bytes_row_avx2;
+#endif
 #define QK_TILE_FLOAT(level) extern const qk_tile_row qk_tile_float_row_##level;
 #include "kernels/conv/conv_tile_float.def"
 #undef QK_TILE_FLOAT
