@@ -120,7 +120,14 @@ static void measure(kbench *b, bool quantize, qdq_dtype real, qdq_dtype stored, 
         c.scales[i] = 0.0213f;
         if (c.zps) c.zps[i] = 3;
     }
-    void *reals = real == QDQ_DTYPE_F32 ? (void *)kbench_floats(b, n) : kbench_buffer(b, real_bytes);
+    void *reals = kbench_floats(b, n);
+    if (real != QDQ_DTYPE_F32) { /* of f16 they are other values, about as large */
+        const uint32_t *words = reals;
+        uint16_t *half = kbench_buffer(b, real_bytes);
+        for (size_t i = 0; i < n; i++)
+            half[i] = (uint16_t)(words[i] >> 16);
+        reals = half;
+    }
     void *integers = kbench_buffer(b, stored_bytes);
     c.src = quantize ? reals : integers;
     c.dst = quantize ? integers : reals;

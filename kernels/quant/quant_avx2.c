@@ -4,90 +4,170 @@
 
 #include <math.h>
 
-/* The bodies below are written once for all types and orders: `type` and `add_first` are constants where they are called. A
- * tail is copied into a whole block, and the result's beginning copied out. */
+/* The bodies below are written once for all types: `type` is a constant where they are called, `real` is f32. A tail is copied into
+ * a whole block, and the result's beginning copied out. Narrow floats and 4-bit types take the way of quant.c. */
 QK_INLINE size_t bytes_of(int type) {
-    return type == QK_S32 ? 4 : type == QK_U16 || type == QK_S16 ? 2 : 1;
+    return qk_stored_bits(type) / 8;
 }
 QK_INLINE bool is_signed(int type) {
-    return type == QK_S8 || type == QK_S16;
+    return qk_stored_signed(type);
 }
 
 enum { BLOCK = 32 };
 
-QK_INLINE void q_block(int type, bool add_first, const float *src, char *dst, const qk256_divisor *d, const __m256i *zp,
-                       size_t d_step) {
+/* ---- quantize ---- */
+
+QK_INLINE void store(void *dst, __m256i v, bool stream) {
+    if (stream)
+        _mm256_stream_si256((__m256i *)dst, v);
+    else
+        _mm256_storeu_si256((__m256i *)dst, v);
+}
+
+/* Of a block: scales and zero points, one for all or one each; and made ready for the fixed-point way. */
+typedef struct params {
+    qk256_divisor divisor[4];
+    __m256 factor[4], shift[4];
+    __m256i zp[4];
+    bool is_fixed, is_exact; /* the ways that may be gone */
+} params;
+
+QK_INLINE bool exact_ok(int type, float scale, int32_t zp, qk_quant_order order) {
+    return qk_divisor_ok(scale, zp) && (type != QK_S32 || order == QK_ADD_THEN_ROUND || zp == 0);
+}
+
+/* For n of a block's elements, `step` (0 or 1) from one's scale to the next one's. */
+QK_INLINE void params_of(int type, const float *scales, const int32_t *zps, size_t n, size_t step, qk_quant_order order,
+                         params *p) {
+    float s[BLOCK];
+    int32_t z[BLOCK];
+    p->is_fixed = bytes_of(type) == 1;
+    p->is_exact = true;
+    for (size_t k = 0; k < BLOCK; k++) {
+        s[k] = k < n ? scales[k * step] : 1.0f;
+        z[k] = k < n && zps ? zps[k * step] : 0;
+    }
+    for (size_t k = 0; k < (step ? n : 1); k++) {
+        p->is_fixed &= qk_fixed_ok(s[k], z[k]);
+        p->is_exact &= exact_ok(type, s[k], z[k], order);
+    }
+    const __m256 one = _mm256_set1_ps(QK_FIXED_ONE);
+    QK_FOUR_TIMES(k, p->divisor[k] = qk256_divisor_of(_mm256_loadu_ps(s + 8 * k));
+                  p->zp[k] = _mm256_loadu_si256((const __m256i *)(z + 8 * k));
+                  p->factor[k] = _mm256_mul_ps(p->divisor[k].recip, one);
+                  p->shift[k] = _mm256_add_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(p->zp[k]), one),
+                                              _mm256_set1_ps(qk_fixed_shift(0))));
+    if (type == QK_S32) {
+        const __m256 limit = _mm256_set1_ps(0x1p33f), sign = _mm256_set1_ps(-0.0f);
+        QK_FOUR_TIMES(k, p->divisor[k].limit = _mm256_mul_ps(_mm256_andnot_ps(sign, p->divisor[k].scale), limit));
+    }
+}
+
+/* A block by way of the quotients. A NaN gives the zero point; 32-bit results saturate here. */
+QK_INLINE void q_exact_block(int type, bool add_first, const float *src, char *dst, const params *p, bool stream) {
     __m256i v[4];
-    QK_FOUR_TIMES(k, __m256 q = qk256_divide(d[k * d_step], _mm256_loadu_ps(src + 8 * k));
-                  v[k] = qk256_round(q, zp[k * d_step], _mm256_cvtepi32_ps(zp[k * d_step]), add_first));
-    if (bytes_of(type) == 1) {
-        _mm256_storeu_si256((__m256i *)dst, qk256_pack8(v, is_signed(type)));
-    } else {
-        _mm256_storeu_si256((__m256i *)dst, qk256_pack16(v[0], v[1], is_signed(type)));
-        _mm256_storeu_si256((__m256i *)(dst + 32), qk256_pack16(v[2], v[3], is_signed(type)));
-    }
-}
-
-QK_INLINE void q_blocks(int type, bool add_first, const float *src, char *dst, size_t n, const qk256_divisor *d,
-                        const __m256i *zp, size_t d_step) {
-    size_t i = 0, bytes = bytes_of(type);
-    for (; n - i >= BLOCK; i += BLOCK)
-        q_block(type, add_first, src + i, dst + i * bytes, d, zp, d_step);
-    if (i < n) {
-        float in[BLOCK] = {0};
-        char out[BLOCK * 2];
-        memcpy(in, src + i, (n - i) * sizeof *in);
-        q_block(type, add_first, in, out, d, zp, d_step);
-        memcpy(dst + i * bytes, out, (n - i) * bytes);
-    }
-}
-
-/* Streaming stores need more than AVX2 gives in tails: this level leaves them out. */
-QK_INLINE void q_run(int type, const float *src, void *dst, size_t n, float scale, int32_t zp_, qk_quant_order order,
-                     bool stream) {
-    if (!qk_divisor_ok(scale, zp_)) {
-        qk_quant_ref.q_run[type](src, dst, n, scale, zp_, order, stream);
+    if (type == QK_S32) {
+        const __m256 limit = _mm256_set1_ps(0x1p31f);
+        QK_FOUR_TIMES(k, __m256 q = qk256_divide(p->divisor[k], _mm256_loadu_ps(src + 8 * k));
+                      if (add_first) q = _mm256_add_ps(q, _mm256_cvtepi32_ps(p->zp[k])); /* otherwise it is 0 */
+                      __m256 large = _mm256_cmp_ps(q, limit, _CMP_GE_OQ);
+                      /* too large converts to the lowest integer: all its bits turned round are the highest */
+                      v[k] = _mm256_xor_si256(_mm256_cvtps_epi32(q), _mm256_castps_si256(large));
+                      store(dst + 32 * k, v[k], stream));
         return;
     }
-    qk256_divisor d = qk256_divisor_of(_mm256_set1_ps(scale));
-    __m256i zp = _mm256_set1_epi32(zp_);
-    if (order == QK_ADD_THEN_ROUND)
-        q_blocks(type, true, src, dst, n, &d, &zp, 0);
+    QK_FOUR_TIMES(k, __m256 q = qk256_divide(p->divisor[k], _mm256_loadu_ps(src + 8 * k));
+                  v[k] = qk256_round(q, p->zp[k], _mm256_cvtepi32_ps(p->zp[k]), add_first));
+    if (bytes_of(type) == 1) {
+        store(dst, qk256_pack8(v, is_signed(type)), stream);
+    } else {
+        store(dst, qk256_pack16(v[0], v[1], is_signed(type)), stream);
+        store(dst + 32, qk256_pack16(v[2], v[3], is_signed(type)), stream);
+    }
+}
+
+/* Where the fixed-point way does not know: rare, and kept out of its loop. */
+static __attribute__((noinline)) void q_unsure(bool to_signed, const float *src, char *dst, const params *p,
+                                               qk_quant_order order) {
+    if (to_signed && order == QK_ADD_THEN_ROUND)
+        q_exact_block(QK_S8, true, src, dst, p, false);
+    else if (to_signed)
+        q_exact_block(QK_S8, false, src, dst, p, false);
+    else if (order == QK_ADD_THEN_ROUND)
+        q_exact_block(QK_U8, true, src, dst, p, false);
     else
-        q_blocks(type, false, src, dst, n, &d, &zp, 0);
+        q_exact_block(QK_U8, false, src, dst, p, false);
+}
+
+QK_INLINE void q_block(int type, const float *src, char *dst, const params *p, qk_quant_order order, bool stream) {
+    if (bytes_of(type) == 1 && p->is_fixed) {
+        __m256i w[4];
+        QK_FOUR_TIMES(k, w[k] = qk256_fixed(_mm256_loadu_ps(src + 8 * k), p->factor[k], p->shift[k]));
+        if (qk256_all_sure(qk256_fixed_sure(w)))
+            store(dst, qk256_fixed_bytes(w, is_signed(type)), stream);
+        else
+            q_unsure(is_signed(type), src, dst, p, order);
+    } else if (order == QK_ADD_THEN_ROUND) {
+        q_exact_block(type, true, src, dst, p, stream);
+    } else {
+        q_exact_block(type, false, src, dst, p, stream);
+    }
+}
+
+QK_INLINE void q_some(int type, const float *src, char *dst, size_t n, const params *p, qk_quant_order order) {
+    float in[BLOCK] = {0};
+    char out[BLOCK * 4];
+    memcpy(in, src, n * sizeof *in);
+    q_block(type, in, out, p, order, false);
+    memcpy(dst, out, n * bytes_of(type));
+}
+
+QK_INLINE void q_runs(int real, int type, const void *src_, void *dst_, size_t n_runs, size_t len, const float *scales,
+                      const int32_t *zps, qk_quant_order order, bool stream) {
+    (void)real;
+    const float *src = src_;
+    char *dst = dst_;
+    const size_t bytes = bytes_of(type);
+    for (size_t r = 0; r < n_runs; r++, src += len, dst += len * bytes) {
+        params p;
+        params_of(type, scales + r, zps ? zps + r : NULL, BLOCK, 0, order, &p);
+        if (!p.is_exact) {
+            qk_quant_ref.q_runs[QK_F32][type](src, dst, 1, len, scales + r, zps ? zps + r : NULL, order, stream);
+            continue;
+        }
+        size_t i = 0;
+        if (stream) {
+            const size_t off = (32 - (uintptr_t)dst % 32) % 32 / bytes;
+            i = (uintptr_t)dst % bytes == 0 && off < len ? off : 0;
+            if (i) q_some(type, src, dst, i, &p, order);
+            for (; len - i >= BLOCK && (uintptr_t)(dst + i * bytes) % 32 == 0; i += BLOCK)
+                q_block(type, src + i, dst + i * bytes, &p, order, true);
+        }
+        for (; len - i >= BLOCK; i += BLOCK)
+            q_block(type, src + i, dst + i * bytes, &p, order, false);
+        if (i < len) q_some(type, src + i, dst + i * bytes, len - i, &p, order);
+    }
 }
 
 /* One block of columns at a time, down all rows. */
-QK_INLINE void q_cols(int type, const float *src, void *dst_, size_t rows, size_t cols, size_t stride,
-                      const float *scales, const int32_t *zps, qk_quant_order order) {
+QK_INLINE void q_cols(int type, const float *src, void *dst_, size_t rows, size_t cols, const float *scales,
+                      const int32_t *zps, qk_quant_order order, bool stream) {
     char *dst = dst_;
-    size_t bytes = bytes_of(type);
+    const size_t bytes = bytes_of(type);
+    (void)stream;
     for (size_t c = 0; c < cols; c += BLOCK) {
-        size_t n = cols - c < BLOCK ? cols - c : BLOCK;
-        float s[BLOCK];
-        int32_t z[BLOCK] = {0};
-        bool ok = true;
-        for (size_t k = 0; k < BLOCK; k++)
-            s[k] = k < n ? scales[c + k] : 1.0f;
-        for (size_t k = 0; k < n && zps; k++)
-            z[k] = zps[c + k];
-        for (size_t k = 0; k < n; k++)
-            ok &= qk_divisor_ok(s[k], z[k]);
-        if (!ok) {
-            qk_quant_ref.q_cols[type](src + c, dst + c * bytes, rows, n, stride, s, z, order);
-            continue;
-        }
-        qk256_divisor d[4];
-        __m256i zp[4];
-        for (size_t k = 0; k < 4; k++) {
-            d[k] = qk256_divisor_of(_mm256_loadu_ps(s + 8 * k));
-            zp[k] = _mm256_loadu_si256((const __m256i *)(z + 8 * k));
-        }
+        const size_t n = cols - c < BLOCK ? cols - c : BLOCK;
+        params p;
+        params_of(type, scales + c, zps ? zps + c : NULL, n, 1, order, &p);
         for (size_t r = 0; r < rows; r++) {
-            if (order == QK_ADD_THEN_ROUND)
-                q_blocks(type, true, src + r * stride + c, dst + (r * stride + c) * bytes, n, d, zp, 1);
+            const float *s = src + r * cols + c;
+            char *d = dst + (r * cols + c) * bytes;
+            if (!p.is_exact)
+                qk_quant_ref.q_cols[type](s, d, 1, n, scales + c, zps ? zps + c : NULL, order, false);
+            else if (n == BLOCK)
+                q_block(type, s, d, &p, order, false);
             else
-                q_blocks(type, false, src + r * stride + c, dst + (r * stride + c) * bytes, n, d, zp, 1);
+                q_some(type, s, d, n, &p, order);
         }
     }
 }
@@ -110,18 +190,21 @@ QK_INLINE __m256 dq_8(int type, const char *src, __m256 scale, __m256i zp) {
     return _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_sub_epi32(load(type, src), zp)), scale);
 }
 
-QK_INLINE void dq_run(int type, const void *src_, float *dst, size_t n, float scale_, int32_t zp_, bool stream) {
-    if (!zp_ok(type, zp_)) {
-        qk_quant_ref.dq_run[type](src_, dst, n, scale_, zp_, stream);
-        return;
-    }
-    const char *src = src_;
-    __m256 scale = _mm256_set1_ps(scale_);
-    __m256i zp = _mm256_set1_epi32(zp_);
-    size_t i = 0, bytes = bytes_of(type);
-    if (stream && (uintptr_t)dst % 32 == 0)
-        for (; n - i >= 8; i += 8)
+QK_INLINE void dq_run(int type, const char *src, float *dst, size_t n, const float *scale_, const int32_t *zp_,
+                      bool stream) {
+    const __m256 scale = _mm256_set1_ps(*scale_);
+    const __m256i zp = _mm256_set1_epi32(zp_ ? *zp_ : 0);
+    const size_t bytes = bytes_of(type);
+    size_t i = 0;
+    if (stream) {
+        const size_t off = (32 - (uintptr_t)dst % 32) % 32 / sizeof *dst;
+        i = off < n ? off : n;
+        qk_quant_ref.dq_runs[QK_F32][type](src, dst, 1, i, scale_, zp_, false);
+        for (; n - i >= 8 && (uintptr_t)(dst + i) % 32 == 0; i += 8)
             _mm256_stream_ps(dst + i, dq_8(type, src + i * bytes, scale, zp));
+    }
+    for (; n - i >= 32; i += 32)
+        QK_FOUR_TIMES(k, _mm256_storeu_ps(dst + i + 8 * k, dq_8(type, src + (i + 8 * k) * bytes, scale, zp)));
     for (; n - i >= 8; i += 8)
         _mm256_storeu_ps(dst + i, dq_8(type, src + i * bytes, scale, zp));
     if (i < n) {
@@ -133,32 +216,46 @@ QK_INLINE void dq_run(int type, const void *src_, float *dst, size_t n, float sc
     }
 }
 
-QK_INLINE void dq_cols(int type, const void *src_, float *dst, size_t rows, size_t cols, size_t stride,
-                       const float *scales, const int32_t *zps, bool stream) {
+QK_INLINE void dq_runs(int real, int type, const void *src_, void *dst_, size_t n_runs, size_t len, const float *scales,
+                       const int32_t *zps, bool stream) {
+    (void)real;
+    const char *src = src_;
+    float *dst = dst_;
+    for (size_t r = 0; r < n_runs; r++, src += len * bytes_of(type), dst += len) {
+        const int32_t *zp = zps ? zps + r : NULL;
+        if (zp_ok(type, zp ? *zp : 0))
+            dq_run(type, src, dst, len, scales + r, zp, stream);
+        else
+            qk_quant_ref.dq_runs[QK_F32][type](src, dst, 1, len, scales + r, zp, false);
+    }
+}
+
+QK_INLINE void dq_cols(int type, const void *src_, float *dst, size_t rows, size_t cols, const float *scales,
+                       const int32_t *zps, bool stream) {
     bool ok = true;
     for (size_t c = 0; zps && c < cols; c++)
         ok &= zp_ok(type, zps[c]);
     if (!ok) {
-        qk_quant_ref.dq_cols[type](src_, dst, rows, cols, stride, scales, zps, stream);
+        qk_quant_ref.dq_cols[type](src_, dst, rows, cols, scales, zps, stream);
         return;
     }
     const char *src = src_;
-    size_t bytes = bytes_of(type), whole = cols / 8 * 8;
+    const size_t bytes = bytes_of(type), whole = cols / 8 * 8;
     for (size_t r = 0; r < rows; r++) {
-        float *row = dst + r * stride;
+        float *row = dst + r * cols;
         const bool past_caches = stream && (uintptr_t)row % 32 == 0;
         for (size_t c = 0; c < whole; c += 8) {
             __m256i zp = zps ? _mm256_loadu_si256((const __m256i *)(zps + c)) : _mm256_setzero_si256();
-            __m256 x = dq_8(type, src + (r * stride + c) * bytes, _mm256_loadu_ps(scales + c), zp);
+            __m256 x = dq_8(type, src + (r * cols + c) * bytes, _mm256_loadu_ps(scales + c), zp);
             if (past_caches)
                 _mm256_stream_ps(row + c, x);
             else
                 _mm256_storeu_ps(row + c, x);
         }
+        if (whole < cols)
+            qk_quant_ref.dq_cols[type](src + (r * cols + whole) * bytes, row + whole, 1, cols - whole, scales + whole,
+                                       zps ? zps + whole : NULL, false);
     }
-    if (whole < cols)
-        qk_quant_ref.dq_cols[type](src + whole * bytes, dst + whole, rows, cols - whole, stride, scales + whole,
-                                   zps ? zps + whole : NULL, stream);
 }
 
 /* ---- narrow floats: tails as the reference does them ---- */
@@ -230,13 +327,13 @@ static void minmax(const float *src, size_t n, float *min_out, float *max_out) {
     qk_quant_ref.minmax(highs, 9, &unused, max_out);
 }
 
-QK_QUANT_ALL_TYPES
+QK_QUANT_F32_TYPES
 
 const qk_quant_row qk_quant_avx2 = {
-    .q_run = QK_QUANT_TYPES(q_run),
-    .q_cols = QK_QUANT_TYPES(q_cols),
-    .dq_run = QK_QUANT_TYPES(dq_run),
-    .dq_cols = QK_QUANT_TYPES(dq_cols),
+    .q_runs = {QK_QUANT_F32_RUNS(q_runs)},
+    .q_cols = QK_QUANT_COLS(q_cols),
+    .dq_runs = {QK_QUANT_F32_RUNS(dq_runs)},
+    .dq_cols = QK_QUANT_COLS(dq_cols),
     .f32_of_f16 = f32_of_f16,
     .f16_of_f32 = f16_of_f32,
     .f32_of_bf16 = f32_of_bf16,

@@ -16,31 +16,37 @@ static int64_t quantize_one(float x, float scale, int32_t zp, qk_quant_order ord
 }
 
 #define TYPE(name, type, lo, hi)                                                                                       \
-    static void q_run_##name(const float *src, void *dst, size_t n, float scale, int32_t zp, qk_quant_order order,     \
-                             bool stream) {                                                                            \
+    static void q_runs_##name(const void *src, void *dst, size_t n_runs, size_t len, const float *scales,              \
+                              const int32_t *zps, qk_quant_order order, bool stream) {                                 \
+        (void)stream;                                                                                                  \
+        const float *s = src;                                                                                          \
+        type *d = dst;                                                                                                 \
+        for (size_t r = 0; r < n_runs; r++, s += len, d += len)                                                        \
+            for (size_t i = 0; i < len; i++)                                                                           \
+                d[i] = (type)quantize_one(s[i], scales[r], zps ? zps[r] : 0, order, lo, hi);                           \
+    }                                                                                                                  \
+    static void q_cols_##name(const float *src, void *dst, size_t rows, size_t cols, const float *scales,              \
+                              const int32_t *zps, qk_quant_order order, bool stream) {                                 \
         (void)stream;                                                                                                  \
         type *d = dst;                                                                                                 \
-        for (size_t i = 0; i < n; i++)                                                                                 \
-            d[i] = (type)quantize_one(src[i], scale, zp, order, lo, hi);                                               \
-    }                                                                                                                  \
-    static void q_cols_##name(const float *src, void *dst, size_t rows, size_t cols, size_t stride,                    \
-                              const float *scales, const int32_t *zps, qk_quant_order order) {                         \
-        type *d = dst;                                                                                                 \
-        for (size_t r = 0; r < rows; r++, src += stride, d += stride)                                                  \
+        for (size_t r = 0; r < rows; r++, src += cols, d += cols)                                                      \
             for (size_t c = 0; c < cols; c++)                                                                          \
                 d[c] = (type)quantize_one(src[c], scales[c], zps ? zps[c] : 0, order, lo, hi);                         \
     }                                                                                                                  \
-    static void dq_run_##name(const void *src, float *dst, size_t n, float scale, int32_t zp, bool stream) {           \
+    static void dq_runs_##name(const void *src, void *dst, size_t n_runs, size_t len, const float *scales,             \
+                               const int32_t *zps, bool stream) {                                                      \
         (void)stream;                                                                                                  \
         const type *s = src;                                                                                           \
-        for (size_t i = 0; i < n; i++)                                                                                 \
-            dst[i] = (float)((int64_t)s[i] - zp) * scale;                                                              \
+        float *d = dst;                                                                                                \
+        for (size_t r = 0; r < n_runs; r++, s += len, d += len)                                                        \
+            for (size_t i = 0; i < len; i++)                                                                           \
+                d[i] = (float)((int64_t)s[i] - (zps ? zps[r] : 0)) * scales[r];                                        \
     }                                                                                                                  \
-    static void dq_cols_##name(const void *src, float *dst, size_t rows, size_t cols, size_t stride,                   \
-                               const float *scales, const int32_t *zps, bool stream) {                                 \
+    static void dq_cols_##name(const void *src, float *dst, size_t rows, size_t cols, const float *scales,             \
+                               const int32_t *zps, bool stream) {                                                      \
         (void)stream;                                                                                                  \
         const type *s = src;                                                                                           \
-        for (size_t r = 0; r < rows; r++, s += stride, dst += stride)                                                  \
+        for (size_t r = 0; r < rows; r++, s += cols, dst += cols)                                                      \
             for (size_t c = 0; c < cols; c++)                                                                          \
                 dst[c] = (float)((int64_t)s[c] - (zps ? zps[c] : 0)) * scales[c];                                      \
     }
@@ -133,9 +139,9 @@ static void minmax(const float *src, size_t n, float *min_out, float *max_out) {
 #define ROW(form)                                                                                                      \
     { form##_u8, form##_s8, form##_u16, form##_s16, form##_s32 }
 const qk_quant_row qk_quant_ref = {
-    .q_run = ROW(q_run),
+    .q_runs = {ROW(q_runs)},
     .q_cols = ROW(q_cols),
-    .dq_run = ROW(dq_run),
+    .dq_runs = {ROW(dq_runs)},
     .dq_cols = ROW(dq_cols),
     .f32_of_f16 = f32_of_f16,
     .f16_of_f32 = f16_of_f32,

@@ -6,6 +6,7 @@
 #include "kernels/simd/unroll.h"
 
 #include <immintrin.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -57,6 +58,31 @@ QK_INLINE __m256i qk256_pack16(__m256i v0, __m256i v1, bool is_signed) {
 QK_INLINE __m256i qk256_load8(const void *src, bool is_signed) {
     __m128i b = _mm_loadl_epi64((const __m128i *)src);
     return is_signed ? _mm256_cvtepi8_epi32(b) : _mm256_cvtepu8_epi32(b);
+}
+
+/* ---- quantization to bytes in fixed point, as kernels/simd/divide.h says ---- */
+
+QK_INLINE __m256i qk256_fixed(__m256 x, __m256 factor, __m256 shift) {
+    return _mm256_cvtps_epi32(_mm256_fmadd_ps(x, factor, shift));
+}
+
+/* The least sign of sureness of 32: a lane is 0 where the result of one is not known. */
+QK_INLINE __m256i qk256_fixed_sure(const __m256i w[4]) {
+    const __m256i sure = _mm256_set1_epi32(QK_FIXED_SURE);
+    __m256i a = _mm256_min_epu32(_mm256_and_si256(w[0], sure), _mm256_and_si256(w[1], sure));
+    __m256i b = _mm256_min_epu32(_mm256_and_si256(w[2], sure), _mm256_and_si256(w[3], sure));
+    return _mm256_min_epu32(a, b);
+}
+
+QK_INLINE bool qk256_all_sure(__m256i least) {
+    return _mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(least, _mm256_setzero_si256()))) == 0;
+}
+
+/* The results of 32 as saturated bytes, in order. */
+QK_INLINE __m256i qk256_fixed_bytes(const __m256i w[4], bool is_signed) {
+    __m256i n[4];
+    QK_FOUR_TIMES(k, n[k] = _mm256_srai_epi32(w[k], 16));
+    return qk256_pack8(n, is_signed);
 }
 
 #endif

@@ -84,4 +84,28 @@ QK_INLINE __m512i qk512_load8_lanes(const void *src, __mmask16 lanes, bool is_si
     return is_signed ? _mm512_cvtepi8_epi32(b) : _mm512_cvtepu8_epi32(b);
 }
 
+/* ---- quantization to bytes in fixed point, as kernels/simd/divide.h says ---- */
+
+QK_INLINE __m512i qk512_fixed(__m512 x, __m512 factor, __m512 shift) {
+    return _mm512_cvtps_epi32(_mm512_fmadd_ps(x, factor, shift));
+}
+
+/* The lanes of `lanes` whose result is known. */
+QK_INLINE __mmask16 qk512_fixed_sure(__mmask16 lanes, __m512i w) {
+    return _mm512_mask_test_epi32_mask(lanes, w, _mm512_set1_epi32(QK_FIXED_SURE));
+}
+
+/* The results of 32 of them as words, in order. */
+QK_INLINE __m512i qk512_fixed_words(__m512i w0, __m512i w1) {
+    const __m512i upper = _mm512_set_epi16(63, 61, 59, 57, 55, 53, 51, 49, 47, 45, 43, 41, 39, 37, 35, 33, 31, 29, 27,
+                                           25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
+    return _mm512_permutex2var_epi16(w0, upper, w1);
+}
+
+/* 64 words to saturated bytes, in order. */
+QK_INLINE __m512i qk512_pack_words(__m512i a, __m512i b, bool is_signed) {
+    __m512i p = is_signed ? _mm512_packs_epi16(a, b) : _mm512_packus_epi16(a, b);
+    return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), p);
+}
+
 #endif
