@@ -24,6 +24,8 @@ qdq_status qdqi_lower_quant(qdqi_lower *lw, const qdqi_op *op, qdq_error *err);
 
 /* Elementwise ops on native loops: choices, comparisons, casts, and what primitives lack. A bare UNSUPPORTED for other kinds. */
 qdq_status qdqi_lower_elementwise(qdqi_lower *lw, const qdqi_op *op, qdq_error *err);
+/* QuantizeV2, and TFDequantize where it is no affine quantization. */
+qdq_status qdqi_lower_tf_quant(qdqi_lower *lw, const qdqi_op *op, qdq_error *err);
 /* DynamicQuantizeLinear: range, parameters and quantization in one step. */
 qdq_status qdqi_lower_dynamic_quantize(qdqi_lower *lw, const qdqi_op *op, qdq_error *err);
 /* links[first…) one after the other (an idiom as the op that it means), then what the chain does not hold. */

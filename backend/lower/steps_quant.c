@@ -107,9 +107,8 @@ static bool rounds_in_half(qdqi_lower *lw, const qdqi_op *op, const qdqi_qparams
 qdq_status qdqi_lower_quant(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) {
     qdqi_qparams q;
     /* of TensorFlow's only (q - 0) * scale has the same roundings */
-    if (op->kind == QDQI_OP_QUANTIZEV2 ||
-        (op->kind == QDQI_OP_TFDEQUANTIZE && !qdqi_op_str_is(op, QDQI_A_MODE, "SCALED")))
-        return qdqi_refuse(err, op->schema->name, "rounds_differently");
+    if (op->kind == QDQI_OP_QUANTIZEV2 || (op->kind == QDQI_OP_TFDEQUANTIZE && qdqi_ref_tf_mode(op) != QDQI_TF_SCALED))
+        return qdqi_lower_tf_quant(lw, op, err);
     QDQI_TRY(qdqi_qparams_of(lw, op, &q, err));
     if (rounds_in_half(lw, op, &q)) return qdqi_refuse(err, op->schema->name, "half_precision_quotient");
     if (op->kind == QDQI_OP_DEQUANTIZELINEAR && q.stored == QDQ_DTYPE_S32 && q.zp_value != QDQI_NONE)

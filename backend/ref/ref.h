@@ -33,6 +33,16 @@ qdq_status qdqi_ref_scratch_bytes(const qdqi_op *op, const qdq_tensor_desc *cons
 /* Compute `args->op`. Errors: BAD_* for contents that break the op's rules (an index out of range, a zero scale), INTERNAL. */
 qdq_status qdqi_ref_run(const qdqi_ref_args *args, qdq_error *err);
 
+/* What one slice of a QuantizeV2 or TFDequantize op is computed with, and for the former the range that it gives out; the formulas
+ * are in ref_tf.c and, in vectors, in kernels/tf/tf.h. False: a QuantizeV2 whose range has no finite step. `min` and `max` are finite and
+ * in order. */
+typedef enum qdqi_tf_mode { QDQI_TF_MIN_COMBINED, QDQI_TF_MIN_FIRST, QDQI_TF_SCALED } qdqi_tf_mode;
+typedef struct qdqi_tf_params {
+    float out_min, out_max, low, high, factor, base, half, top;
+} qdqi_tf_params;
+qdqi_tf_mode qdqi_ref_tf_mode(const qdqi_op *op);
+bool qdqi_ref_tf_params(const qdqi_op *op, qdq_dtype stored, float min, float max, qdqi_tf_params *out);
+
 /* TensorFlow's QuantizeV2 and TFDequantize with a range [min, max], as real = (q - zp) * scale: modes SCALED and MIN_FIRST.
  * False where no integer zero point (MIN_COMBINED) or no full range of the type (a narrow QuantizeV2) says the same. */
 bool qdqi_ref_tf_affine(const qdqi_op *op, qdq_dtype stored, float min, float max, float *scale_out, int32_t *zp_out);

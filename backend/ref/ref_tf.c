@@ -10,8 +10,6 @@
 #include <float.h>
 #include <math.h>
 
-typedef enum tf_mode { MIN_COMBINED, MIN_FIRST, SCALED } tf_mode;
-
 typedef struct tf_type {
     int64_t lo, hi;
     bool is_signed;
@@ -32,9 +30,9 @@ static tf_type type_of(qdq_dtype dtype, bool narrow) {
     return t;
 }
 
-static tf_mode mode_of(const qdqi_op *op) {
-    if (qdqi_op_str_is(op, QDQI_A_MODE, "MIN_FIRST")) return MIN_FIRST;
-    return qdqi_op_str_is(op, QDQI_A_MODE, "SCALED") ? SCALED : MIN_COMBINED;
+qdqi_tf_mode qdqi_ref_tf_mode(const qdqi_op *op) {
+    if (qdqi_op_str_is(op, QDQI_A_MODE, "MIN_FIRST")) return QDQI_TF_MIN_FIRST;
+    return qdqi_op_str_is(op, QDQI_A_MODE, "SCALED") ? QDQI_TF_SCALED : QDQI_TF_MIN_COMBINED;
 }
 
 static qdq_status fail_range(qdqi_ref_ctx *c, int64_t i, float min, float max, const char *expected) {
@@ -56,7 +54,7 @@ static qdq_status find_slices(qdqi_ref_ctx *c, const float *mins, const float *m
         qdqi_ref_qmap_axis(map, x, (int32_t)axis);
         n = x->dims[axis];
     }
-    if (n != 1 && mode_of(c->op) == MIN_FIRST)
+    if (n != 1 && qdqi_ref_tf_mode(c->op) == QDQI_TF_MIN_FIRST)
         return qdqi_ref_fail(c, QDQ_E_UNSUPPORTED, "mode MIN_FIRST with an axis of %lld slices", (long long)n);
     for (uint32_t port = 1; port <= 2; port++)
         if (qdqi_n_elems(c->in[port].desc) != n)
@@ -69,53 +67,7 @@ static qdq_status find_slices(qdqi_ref_ctx *c, const float *mins, const float *m
     return QDQ_OK;
 }
 
-/* ---- QuantizeV2 ---- */
-
-typedef struct q_job {
-    tf_type t;
-    tf_mode mode;
-    bool half_even;
-    qdq_dtype dtype;
-    const float *x, *mins, *maxs;
-    float ensure;
-    int32_t *y;
-    float *out_min, *out_max;
-} q_job;
-
-static int32_t saturate(const q_job *job, float q) {
-    return qdqi_ref_sat((double)q, job->t.lo, job->t.hi, 0);
-}
-
-static float clampf(float v, float lo, float hi) {
-    return v < lo ? lo : v > hi ? hi : v;
-}
-
-static void q_min_combined(const q_job *job, int64_t at, int64_t n, float mn, float mx) {
-    const float sf = (float)(job->t.steps / (double)(mx - mn));
-    for (int64_t i = at; i < at + n; i++) {
-        const float v = clampf(isnan(job->x[i]) ? 0.0f : job->x[i], mn, mx);
-        const float scaled = (v - mn) * sf;
-        job->y[i] = saturate(job, job->t.is_signed ? roundf(scaled - job->t.half) : truncf(scaled + 0.5f));
-    }
-}
-
-static void q_min_first(const q_job *job, int64_t at, int64_t n, float mn, float mx) {
-    const float rs = (float)(job->t.steps / (double)(mx - mn));
-    const float base = roundf(mn * rs) - job->t.lo_f;
-    /* the largest f32 below 2^31: what the kernel clamps s32 to */
-    const float top = job->dtype == QDQ_DTYPE_S32 ? 2147483520.0f : job->t.hi_f;
-    for (int64_t i = at; i < at + n; i++) {
-        const float v = isnan(job->x[i]) ? 0.0f : job->x[i];
-        job->y[i] = saturate(job, clampf(roundf(v * rs) - base, job->t.lo_f, top));
-    }
-}
-
-static void q_scaled(const q_job *job, int64_t at, int64_t n, float s, float mn, float mx) {
-    for (int64_t i = at; i < at + n; i++) {
-        const float v = clampf(isnan(job->x[i]) ? 0.0f : job->x[i], mn, mx) * s;
-        job->y[i] = saturate(job, job->half_even ? rintf(v) : roundf(v));
-    }
-}
+/* ---- what a slice is computed with ---- */
 
 static float scale_factor(const tf_type *t, float mn, float mx) {
     const float a = t->min_q * mn > 0.0f ? t->min_q / mn : FLT_MAX;
@@ -123,61 +75,117 @@ static float scale_factor(const tf_type *t, float mn, float mx) {
     return fminf(a, b);
 }
 
-/* The range in use for slice `q`, which goes out; and for SCALED the factor. */
-static void adjust(const q_job *job, int64_t q) {
-    const float in_min = job->mins[q], in_max = job->maxs[q];
+/* The range that is used, and goes out. */
+static bool quantize_params(const qdqi_op *op, qdq_dtype stored, const tf_type *t, float in_min, float in_max,
+                            qdqi_tf_params *p) {
+    const qdqi_tf_mode mode = qdqi_ref_tf_mode(op);
     float mn = fminf(0.0f, in_min);
-    const float eps = fmaxf(1.0f, fmaxf(fabsf(in_min), fabsf(in_max))) * job->ensure;
+    const float eps = fmaxf(1.0f, fmaxf(fabsf(in_min), fabsf(in_max))) * qdqi_op_f32(op, QDQI_A_ENSURE_MINIMUM_RANGE);
     float mx = fmaxf(0.0f, fmaxf(in_max, mn + eps));
-    if (job->mode == SCALED) {
-        const float s = scale_factor(&job->t, mn, mx);
-        mn = job->t.min_q / s;
-        mx = job->t.hi_f / s;
+    if (mode == QDQI_TF_SCALED) {
+        p->factor = scale_factor(t, mn, mx);
+        mn = t->min_q / p->factor;
+        mx = t->hi_f / p->factor;
     }
-    job->out_min[q] = mn;
-    job->out_max[q] = mx;
+    p->out_min = p->low = mn;
+    p->out_max = p->high = mx;
+    /* a width of 0 (both ranges 0 and nothing ensured), past the type, or so small that the factor is past it */
+    const float width = mx - mn;
+    if (!(width > 0.0f)) return false;
+    if (mode == QDQI_TF_SCALED) return isfinite(mn) && isfinite(mx);
+    p->factor = (float)(t->steps / (double)width);
+    p->half = t->half;
+    p->base = roundf(mn * p->factor) - t->lo_f;
+    /* the largest f32 below 2^31: what the kernel clamps s32 to */
+    p->top = stored == QDQ_DTYPE_S32 ? 2147483520.0f : t->hi_f;
+    return isfinite(width) && isfinite(p->factor);
 }
 
-static void q_run(void *arg, int64_t at, int64_t n, int64_t q) {
-    const q_job *job = arg;
-    const float mn = job->out_min[q], mx = job->out_max[q];
-    switch (job->mode) {
-    case MIN_COMBINED: q_min_combined(job, at, n, mn, mx); break;
-    case MIN_FIRST: q_min_first(job, at, n, mn, mx); break;
-    case SCALED: {
-        const float lo = fminf(0.0f, job->mins[q]);
-        const float eps = fmaxf(1.0f, fmaxf(fabsf(job->mins[q]), fabsf(job->maxs[q]))) * job->ensure;
-        const float hi = fmaxf(0.0f, fmaxf(job->maxs[q], lo + eps));
-        q_scaled(job, at, n, scale_factor(&job->t, lo, hi), mn, mx);
+static void dequantize_params(const qdqi_op *op, const tf_type *t, float mn, float mx, qdqi_tf_params *p) {
+    switch (qdqi_ref_tf_mode(op)) {
+    case QDQI_TF_MIN_COMBINED:
+        p->half = t->half;
+        p->factor = (mx - mn) / (t->hi_f - t->lo_f);
+        p->base = mn;
+        break;
+    case QDQI_TF_MIN_FIRST:
+        p->factor = (float)((double)(mx - mn) / t->steps);
+        p->base = (mx == mn ? mn : roundf(mn / p->factor) * p->factor) - t->lo_f * p->factor;
+        break;
+    case QDQI_TF_SCALED: {
+        const float of_min = mn / t->min_q, of_max = mx / t->hi_f;
+        p->factor = !t->is_signed || of_min < of_max ? of_max : of_min; /* of -0 and 0 the former, unlike fmaxf */
         break;
     }
     }
 }
 
+bool qdqi_ref_tf_params(const qdqi_op *op, qdq_dtype stored, float min, float max, qdqi_tf_params *out) {
+    const tf_type t = type_of(stored, qdqi_op_bool(op, QDQI_A_NARROW_RANGE));
+    *out = (qdqi_tf_params){0};
+    if (op->kind == QDQI_OP_QUANTIZEV2) return quantize_params(op, stored, &t, min, max, out);
+    dequantize_params(op, &t, min, max, out);
+    return true;
+}
+
+/* ---- QuantizeV2 ---- */
+
+typedef struct q_job {
+    tf_type t;
+    const qdqi_op *op;
+    bool half_even;
+    qdq_dtype dtype;
+    const float *x, *mins, *maxs;
+    int32_t *y;
+} q_job;
+
+static float clampf(float v, float lo, float hi) {
+    return v < lo ? lo : v > hi ? hi : v;
+}
+
+static float quantized(const q_job *job, const qdqi_tf_params *p, float x) {
+    x = isnan(x) ? 0.0f : x;
+    switch (qdqi_ref_tf_mode(job->op)) {
+    case QDQI_TF_MIN_COMBINED: {
+        const float scaled = (clampf(x, p->low, p->high) - p->low) * p->factor;
+        return job->t.is_signed ? roundf(scaled - p->half) : truncf(scaled + 0.5f);
+    }
+    case QDQI_TF_MIN_FIRST: return clampf(roundf(x * p->factor) - p->base, job->t.lo_f, p->top);
+    case QDQI_TF_SCALED: break;
+    }
+    const float v = clampf(x, p->low, p->high) * p->factor;
+    return job->half_even ? rintf(v) : roundf(v);
+}
+
+static void q_run(void *arg, int64_t at, int64_t n, int64_t q) {
+    const q_job *job = arg;
+    qdqi_tf_params p;
+    (void)qdqi_ref_tf_params(job->op, job->dtype, job->mins[q], job->maxs[q], &p);
+    for (int64_t i = at; i < at + n; i++)
+        job->y[i] = qdqi_ref_sat((double)quantized(job, &p, job->x[i]), job->t.lo, job->t.hi, 0);
+}
+
 qdq_status qdqi_ref_quantizev2(qdqi_ref_ctx *c) {
-    q_job job = {.dtype = c->out[0].desc->dtype, .mode = mode_of(c->op)};
+    q_job job = {.op = c->op, .dtype = c->out[0].desc->dtype};
     job.t = type_of(job.dtype, qdqi_op_bool(c->op, QDQI_A_NARROW_RANGE));
     job.half_even = qdqi_op_str_is(c->op, QDQI_A_ROUND_MODE, "HALF_TO_EVEN");
-    job.ensure = qdqi_op_f32(c->op, QDQI_A_ENSURE_MINIMUM_RANGE);
     job.x = qdqi_ref_in_f32(c, 0);
     job.mins = qdqi_ref_in_f32(c, 1);
     job.maxs = qdqi_ref_in_f32(c, 2);
     job.y = qdqi_ref_out_i32(c, 0);
-    job.out_min = qdqi_ref_out_f32(c, 1);
-    job.out_max = qdqi_ref_out_f32(c, 2);
+    float *out_min = qdqi_ref_out_f32(c, 1), *out_max = qdqi_ref_out_f32(c, 2);
     QDQI_REF_READY(c);
     qdqi_ref_qmap map;
     int64_t n;
-    if (job.half_even && job.mode != SCALED)
+    if (job.half_even && qdqi_ref_tf_mode(c->op) != QDQI_TF_SCALED)
         return qdqi_ref_fail(c, QDQ_E_BAD_ATTR, "round_mode HALF_TO_EVEN is for mode SCALED only");
     QDQI_TRY(find_slices(c, job.mins, job.maxs, &map, &n));
     for (int64_t q = 0; q < n; q++) {
-        adjust(&job, q);
-        /* a width of 0 (both ranges 0 and nothing ensured), past the type, or so small that the factor is past it */
-        const float width = job.out_max[q] - job.out_min[q];
-        const bool bad = job.mode == SCALED ? !isfinite(job.out_min[q]) || !isfinite(job.out_max[q])
-                                            : !isfinite(width) || !isfinite((float)(job.t.steps / (double)width));
-        if (bad || !(width > 0.0f)) return fail_range(c, q, job.mins[q], job.maxs[q], "a range with a finite step");
+        qdqi_tf_params p;
+        if (!qdqi_ref_tf_params(c->op, job.dtype, job.mins[q], job.maxs[q], &p))
+            return fail_range(c, q, job.mins[q], job.maxs[q], "a range with a finite step");
+        out_min[q] = p.out_min;
+        out_max[q] = p.out_max;
     }
     qdqi_ref_qmap_walk(&map, q_run, &job);
     return QDQ_OK;
@@ -186,8 +194,8 @@ qdq_status qdqi_ref_quantizev2(qdqi_ref_ctx *c) {
 /* ---- Dequantize ---- */
 
 typedef struct dq_job {
-    tf_type t;
-    tf_mode mode;
+    const qdqi_op *op;
+    qdq_dtype stored;
     const int32_t *x;
     const float *mins, *maxs;
     float *y;
@@ -195,28 +203,17 @@ typedef struct dq_job {
 
 static void dq_run(void *arg, int64_t at, int64_t n, int64_t q) {
     const dq_job *job = arg;
-    const tf_type *t = &job->t;
-    const float mn = job->mins[q], mx = job->maxs[q];
-    if (job->mode == MIN_COMBINED) {
-        const float sf = (mx - mn) / (t->hi_f - t->lo_f);
-        for (int64_t i = at; i < at + n; i++)
-            job->y[i] = ((float)job->x[i] + t->half) * sf + mn;
-    } else if (job->mode == MIN_FIRST) {
-        const float rs = (float)((double)(mx - mn) / t->steps);
-        const float lowest = (mx == mn ? mn : roundf(mn / rs) * rs) - t->lo_f * rs;
-        for (int64_t i = at; i < at + n; i++)
-            job->y[i] = lowest + (float)job->x[i] * rs;
-    } else {
-        const float of_min = mn / t->min_q, of_max = mx / t->hi_f;
-        const float s = !t->is_signed || of_min < of_max ? of_max : of_min; /* of -0 and 0 the former, unlike fmaxf */
-        for (int64_t i = at; i < at + n; i++)
-            job->y[i] = (float)job->x[i] * s;
+    const bool scaled = qdqi_ref_tf_mode(job->op) == QDQI_TF_SCALED;
+    qdqi_tf_params p;
+    (void)qdqi_ref_tf_params(job->op, job->stored, job->mins[q], job->maxs[q], &p);
+    for (int64_t i = at; i < at + n; i++) {
+        const float x = (float)job->x[i];
+        job->y[i] = scaled ? x * p.factor : (x + p.half) * p.factor + p.base;
     }
 }
 
 qdq_status qdqi_ref_tfdequantize(qdqi_ref_ctx *c) {
-    dq_job job = {.mode = mode_of(c->op)};
-    job.t = type_of(c->in[0].desc->dtype, qdqi_op_bool(c->op, QDQI_A_NARROW_RANGE));
+    dq_job job = {.op = c->op, .stored = c->in[0].desc->dtype};
     job.x = qdqi_ref_in_i32(c, 0);
     job.mins = qdqi_ref_in_f32(c, 1);
     job.maxs = qdqi_ref_in_f32(c, 2);
@@ -235,11 +232,11 @@ bool qdqi_ref_tf_affine(const qdqi_op *op, qdq_dtype stored, float min, float ma
     const bool quantizes = op->kind == QDQI_OP_QUANTIZEV2;
     const bool narrow = qdqi_op_bool(op, QDQI_A_NARROW_RANGE);
     const tf_type t = type_of(stored, narrow);
-    const tf_mode mode = mode_of(op);
+    const qdqi_tf_mode mode = qdqi_ref_tf_mode(op);
     double scale = 0.0, zp = 0.0;
-    if (!isfinite(min) || !isfinite(max) || max < min || mode == MIN_COMBINED) return false;
+    if (!isfinite(min) || !isfinite(max) || max < min || mode == QDQI_TF_MIN_COMBINED) return false;
     if (!quantizes) {
-        if (mode == MIN_FIRST) {
+        if (mode == QDQI_TF_MIN_FIRST) {
             scale = (double)(max - min) / t.steps;
             zp = max == min ? 0.0 : (double)t.lo - (double)roundf(min / (float)scale);
         } else {
@@ -251,7 +248,7 @@ bool qdqi_ref_tf_affine(const qdqi_op *op, qdq_dtype stored, float min, float ma
         const float eps = fmaxf(1.0f, fmaxf(fabsf(min), fabsf(max))) * qdqi_op_f32(op, QDQI_A_ENSURE_MINIMUM_RANGE);
         const float mx = fmaxf(0.0f, fmaxf(max, mn + eps));
         if (narrow) return false; /* saturates inside of the type */
-        if (mode == MIN_FIRST) {
+        if (mode == QDQI_TF_MIN_FIRST) {
             const float rs = (float)(t.steps / (double)(mx - mn));
             scale = 1.0 / (double)rs;
             zp = (double)t.lo - (double)roundf(mn * rs);

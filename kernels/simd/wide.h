@@ -1,0 +1,109 @@
+/* One spelling for the instructions and building blocks (avx2_x8.h, avx512_x8.h) of both widths, for bodies on quantized data that
+ * differ in nothing else: <family>_body.h, which <family>_avx2.c and <family>_avx512.c include. The width is that of the including
+ * file's flags. (vec.h is one float vector with its memory forms, for bodies on floats.) */
+#ifndef QK_SIMD_WIDE_H
+#define QK_SIMD_WIDE_H
+
+#if defined(__AVX512BW__)
+
+#include "kernels/simd/avx512_x8.h"
+
+/* QKW(add_ps)(a, b): an instruction. QKX(divide)(d, x): a building block of avx512_x8.h. */
+#define QKW(name) _mm512_##name
+#define QKX(name) qk512_##name
+
+enum { QKW_LANES = 16 };
+typedef __m512 qkw_f;
+typedef __m512i qkw_i;
+
+QK_INLINE qkw_i qkw_load(const void *p) {
+    return _mm512_loadu_si512(p);
+}
+QK_INLINE void qkw_store(void *p, qkw_i v) {
+    _mm512_storeu_si512(p, v);
+}
+QK_INLINE qkw_i qkw_load_u16(const void *p) {
+    return _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p));
+}
+QK_INLINE qkw_i qkw_load_s16(const void *p) {
+    return _mm512_cvtepi16_epi32(_mm256_loadu_si256((const __m256i *)p));
+}
+QK_INLINE qkw_f qkw_as_f(qkw_i v) {
+    return _mm512_castsi512_ps(v);
+}
+QK_INLINE qkw_i qkw_as_i(qkw_f v) {
+    return _mm512_castps_si512(v);
+}
+QK_INLINE qkw_i qkw_xor(qkw_i a, qkw_i b) {
+    return _mm512_xor_si512(a, b);
+}
+QK_INLINE qkw_f qkw_trunc(qkw_f x) {
+    return _mm512_roundscale_ps(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+}
+QK_INLINE qkw_f qkw_rint(qkw_f x) {
+    return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+/* x, and 0 where x is a NaN. */
+QK_INLINE qkw_f qkw_no_nan(qkw_f x) {
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, x, _CMP_ORD_Q), x);
+}
+/* a where x < y, else b. */
+QK_INLINE qkw_f qkw_where_less(qkw_f x, qkw_f y, qkw_f a, qkw_f b) {
+    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, y, _CMP_LT_OQ), b, a);
+}
+
+#else
+
+#include "kernels/simd/avx2_x8.h"
+
+#define QKW(name) _mm256_##name
+#define QKX(name) qk256_##name
+
+enum { QKW_LANES = 8 };
+typedef __m256 qkw_f;
+typedef __m256i qkw_i;
+
+QK_INLINE qkw_i qkw_load(const void *p) {
+    return _mm256_loadu_si256((const __m256i *)p);
+}
+QK_INLINE void qkw_store(void *p, qkw_i v) {
+    _mm256_storeu_si256((__m256i *)p, v);
+}
+QK_INLINE qkw_i qkw_load_u16(const void *p) {
+    return _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p));
+}
+QK_INLINE qkw_i qkw_load_s16(const void *p) {
+    return _mm256_cvtepi16_epi32(_mm_loadu_si128((const __m128i *)p));
+}
+QK_INLINE qkw_f qkw_as_f(qkw_i v) {
+    return _mm256_castsi256_ps(v);
+}
+QK_INLINE qkw_i qkw_as_i(qkw_f v) {
+    return _mm256_castps_si256(v);
+}
+QK_INLINE qkw_i qkw_xor(qkw_i a, qkw_i b) {
+    return _mm256_xor_si256(a, b);
+}
+QK_INLINE qkw_f qkw_trunc(qkw_f x) {
+    return _mm256_round_ps(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+}
+QK_INLINE qkw_f qkw_rint(qkw_f x) {
+    return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+QK_INLINE qkw_f qkw_no_nan(qkw_f x) {
+    return _mm256_and_ps(x, _mm256_cmp_ps(x, x, _CMP_ORD_Q));
+}
+QK_INLINE qkw_f qkw_where_less(qkw_f x, qkw_f y, qkw_f a, qkw_f b) {
+    return _mm256_blendv_ps(b, a, _mm256_cmp_ps(x, y, _CMP_LT_OQ));
+}
+
+#endif
+
+/* Rounded to integers, half away from zero: the largest number below a half, with the sign of x, is added and what is behind the
+ * point dropped. (A half itself would round 0.49999997 up.) From 2^23 on x is an integer, and stays what it is. */
+QK_INLINE qkw_f qkw_round_away(qkw_f x) {
+    const qkw_f sign = QKW(set1_ps)(-0.0f);
+    return qkw_trunc(QKW(add_ps)(x, QKW(or_ps)(QKW(and_ps)(x, sign), QKW(set1_ps)(0x1.fffffep-2f))));
+}
+
+#endif
