@@ -11,6 +11,7 @@ typedef struct gemm_case {
     void *packed, *q;
     float *a, *c, *scales;
     size_t m;
+    size_t n_layers; /* products one after the other, each with weights of its own: more than the caches hold */
 } gemm_case;
 
 static qk_isa prepare(void *arg, int n_threads) {
@@ -24,7 +25,9 @@ static qk_isa prepare(void *arg, int n_threads) {
 static void run(void *arg, int part, int n_parts) {
     const gemm_case *c = arg;
     size_t n, first = kbench_part(c->gemm.n_panels, 1, part, n_parts, &n);
-    if (n) c->fn(&c->gemm, c->packed, c->a, c->gemm.k, c->c, c->gemm.n, c->m, first, n);
+    for (size_t i = 0; n && i < c->n_layers; i++)
+        c->fn(&c->gemm, (const char *)c->packed + i * c->gemm.packed_bytes, c->a, c->gemm.k, c->c, c->gemm.n, c->m,
+              first, n);
 }
 
 static bench_peer *peer(void *arg) {
@@ -36,39 +39,44 @@ static bench_peer *peer(void *arg) {
     return bench_peer_matmul(&s, &w, &d, c->scales, (int64_t)c->gemm.k_group);
 }
 
-static void measure(kbench *b, qdq_dtype type, size_t k, size_t n, size_t k_group, bool has_zp, size_t m) {
+static void measure(kbench *b, qdq_dtype type, size_t k, size_t n, size_t k_group, bool has_zp, size_t m,
+                    size_t n_layers) {
     char name[96];
-    snprintf(name, sizeof name, "f32 x %s%s group %zu %zux%zux%zu", qdq_dtype_name(type), has_zp ? "+zp" : "", k_group,
-             m, k, n);
+    snprintf(name, sizeof name, "%sf32 x %s%s group %zu %zux%zux%zu", n_layers > 1 ? "8 times " : "",
+             qdq_dtype_name(type), has_zp ? "+zp" : "", k_group, m, k, n);
     if (!kbench_wants(b, name)) return;
-    gemm_case c = {.gemm = {.weights = type, .k = k, .n = n, .k_group = k_group, .has_zp = has_zp}, .m = m};
+    gemm_case c = {
+        .gemm = {.weights = type, .k = k, .n = n, .k_group = k_group, .has_zp = has_zp}, .m = m, .n_layers = n_layers};
     if (!qk_gemm_init(&c.gemm)) return;
     c.a = kbench_floats(b, m * k);
     c.c = kbench_floats(b, m * n);
     c.scales = kbench_floats(b, k / k_group * n);
     c.q = kbench_buffer(b, k * n);
-    c.packed = kbench_buffer(b, c.gemm.packed_bytes);
+    c.packed = kbench_buffer(b, n_layers * c.gemm.packed_bytes);
     int32_t *zps = kbench_buffer(b, k / k_group * n * sizeof *zps);
     memset(zps, 0, k / k_group * n * sizeof *zps);
     const qk_gemm_source source = {c.q, n, 1, c.scales, zps, 1, n, 1};
-    if (!qk_gemm_pack(&c.gemm, &source, c.packed)) return;
+    for (size_t i = 0; i < n_layers; i++)
+        if (!qk_gemm_pack(&c.gemm, &source, (char *)c.packed + i * c.gemm.packed_bytes)) return;
     /* One row is about reading the weights, many are about multiplying. */
     const kbench_case kase = {.name = name,
-                              .read_bytes = c.gemm.packed_bytes,
+                              .read_bytes = n_layers * c.gemm.packed_bytes,
                               .products = m < 8 ? KBENCH_NONE : KBENCH_FLOAT32,
-                              .macs = (double)m * (double)k * (double)n,
+                              .macs = (double)n_layers * (double)m * (double)k * (double)n,
                               .prepare = prepare,
                               .run = run,
-                              .peer = peer,
+                              .peer = n_layers == 1 ? peer : NULL,
                               .arg = &c};
     kbench_measure(b, &kase);
 }
 
 void kbench_wgemm(kbench *b) {
+    measure(b, QDQ_DTYPE_S8, 4096, 4096, 4096, false, 1, 8);
+    measure(b, QDQ_DTYPE_U4, 4096, 4096, 128, true, 1, 8);
     static const size_t rows[] = {1, 4, 16, 128};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        measure(b, QDQ_DTYPE_S8, 4096, 4096, 4096, false, rows[i]);
-        measure(b, QDQ_DTYPE_U4, 4096, 4096, 128, true, rows[i]);
-        measure(b, QDQ_DTYPE_S8, 768, 768, 768, false, rows[i]);
+        measure(b, QDQ_DTYPE_S8, 4096, 4096, 4096, false, rows[i], 1);
+        measure(b, QDQ_DTYPE_U4, 4096, 4096, 128, true, rows[i], 1);
+        measure(b, QDQ_DTYPE_S8, 768, 768, 768, false, rows[i], 1);
     }
 }
