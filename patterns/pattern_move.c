@@ -9,6 +9,14 @@ static const qdqi_pattern table[] = {
               {ANY(move), REP(0, 7), IN(1), GUARDS(G(float_dst), G(nearest))}, {ANY(q), IN(2)}),
     },
     {
+        /* Once per output: each takes its piece of the integers. */
+        .name = "x8_split",
+        .recipe = qdqi_recipe_move,
+        .picture = "   dq - split - q      for each output that is quantized\n",
+        NODES({ANY(dq), IN(OUT), GUARDS(G(int_src))}, {IS(SPLIT), RECOMPUTE, IN(0), GUARDS(G(float_dst), G(dq_behind))},
+              {ANY(q), ANCHOR, IN(1)}),
+    },
+    {
         .name = "x8_requantize",
         .recipe = qdqi_recipe_move,
         .picture = "   dq - [typecast] - q\n",

@@ -100,6 +100,16 @@ bool qdqi_transpose_perm(const qdqi_op *op, int32_t ndims, int32_t *perm);
  * faster way than the reference. */
 qdq_status qdqi_lower_move(qdqi_lower *lw, const qdqi_op *op, const uint32_t *in, const uint32_t *out, qdq_error *err);
 
+/* The output `port` of a Split alone, of the integers `in`. */
+qdq_status qdqi_lower_split_piece(qdqi_lower *lw, const qdqi_op *op, uint32_t port, uint32_t in, uint32_t out,
+                                  qdq_error *err);
+/* An op that moves elements as they are: Interpolate and Resize when they take the nearest. */
+bool qdqi_moves_elements(const qdqi_op *op);
+/* Any movement of one source whose other inputs are constant, as a lookup by index; `fill` is one element of what Pad puts
+ * around (NULL: zeros). UNSUPPORTED when where an element comes from is no sum over the dims. */
+qdq_status qdqi_lower_index(qdqi_lower *lw, const qdqi_op *op, const uint32_t *in, uint32_t out, const void *fill,
+                            qdq_error *err);
+
 /* The value that links[n_done - 1] makes (the root's when n_done is 0). */
 /* qdqi_chain_result: the value of root, all links and the Quantize: what the primitive writes when everything fits. */
 uint32_t qdqi_chain_result(const qdqi_lower *lw, const qdqi_chain *chain);

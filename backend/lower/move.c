@@ -120,6 +120,18 @@ static qdq_status split(qdqi_lower *lw, const qdqi_op *op, uint32_t in, const ui
     return QDQ_OK;
 }
 
+qdq_status qdqi_lower_split_piece(qdqi_lower *lw, const qdqi_op *op, uint32_t port, uint32_t in, uint32_t out,
+                                  qdq_error *err) {
+    qdq_tensor_desc box = qdqi_lower_val(lw, in)->desc;
+    int32_t axis;
+    int64_t at = 0;
+    if (!qdqi_norm_axis(qdqi_op_s64(op, QDQI_A_AXIS), box.ndims, &axis)) return qdqi_refuse(err, "split", "axis");
+    for (uint32_t i = 0; i < port; i++)
+        at += qdqi_lower_val(lw, op->out[i])->desc.dims[axis];
+    box.dims[axis] = qdqi_lower_val(lw, out)->desc.dims[axis];
+    return box_out(lw, in, &box, at * box.strides[axis], out, err);
+}
+
 static bool const_i64(qdqi_lower *lw, const qdqi_op *op, uint32_t port, int64_t i, int64_t *out) {
     if (port >= op->n_in || op->in[port] == QDQI_NONE) return false;
     const qdqi_lval *lv = qdqi_lower_val(lw, op->in[port]);
@@ -170,6 +182,20 @@ static qdq_status expand(qdqi_lower *lw, uint32_t in, uint32_t out, qdq_error *e
     return qdqi_lower_written(lw, out, err);
 }
 
+/* Floats are padded with floats: a constant, or 0. */
+static qdq_status pad(qdqi_lower *lw, const qdqi_op *op, const uint32_t *in, uint32_t out, qdq_error *err) {
+    const qdqi_lval *value = op->n_in > 2 && in[2] != QDQI_NONE ? qdqi_lower_val(lw, in[2]) : NULL;
+    if (value != NULL && (value->data == NULL || qdqi_n_elems(&value->desc) != 1))
+        return qdqi_refuse(err, "pad", "runtime_bounds");
+    return qdqi_lower_index(lw, op, in, out, value == NULL ? NULL : value->data, err);
+}
+
+bool qdqi_moves_elements(const qdqi_op *op) {
+    if (op->kind == QDQI_OP_INTERPOLATE || op->kind == QDQI_OP_RESIZE)
+        return qdqi_op_str_is(op, QDQI_A_MODE, "nearest");
+    return (op->schema->flags & (QDQI_F_MOVE | QDQI_F_SHAPE_ONLY)) != 0;
+}
+
 qdq_status qdqi_lower_move(qdqi_lower *lw, const qdqi_op *op, const uint32_t *in, const uint32_t *out, qdq_error *err) {
     if (!whole_bytes(qdqi_lower_val(lw, in[0])->desc.dtype))
         return qdqi_refuse(err, op->schema->name, "sub_byte_dtype");
@@ -178,15 +204,26 @@ qdq_status qdqi_lower_move(qdqi_lower *lw, const qdqi_op *op, const uint32_t *in
     case QDQI_OP_STATICTRANSPOSE: return transpose(lw, op, in[0], out[0], err);
     case QDQI_OP_CONCAT: return concat(lw, op, in, out[0], err);
     case QDQI_OP_SPLIT: return split(lw, op, in[0], out, err);
-    case QDQI_OP_SLICE: return slice(lw, op, in[0], out[0], err);
+    case QDQI_OP_SLICE: {
+        const qdqi_lower_point here = qdqi_lower_here(lw);
+        const qdq_status st = slice(lw, op, in[0], out[0], err);
+        if (!qdqi_is_refusal(st)) return st;
+        qdqi_lower_undo(lw, here);
+        break;
+    }
     case QDQI_OP_EXPAND: return expand(lw, in[0], out[0], err);
-    case QDQI_OP_PAD: /* what it pads with is a value of the float type */
-        if (in != op->in) return qdqi_refuse(err, "pad", "pad_value");
-        return qdqi_refuse(err, op->schema->name, "no_copy_form");
+    case QDQI_OP_PAD:
+        if (in != op->in) return qdqi_refuse(err, "pad", "pad_value"); /* it is a value of the float type */
+        return pad(lw, op, in, out[0], err);
     default: break;
     }
-    /* Gather and others: integers move by the reference as well as floats do, and are a quarter of the bytes */
-    if (in == op->in || (op->schema->flags & QDQI_F_MOVE) == 0)
-        return qdqi_refuse(err, op->schema->name, "no_copy_form");
+    if (qdqi_moves_elements(op)) {
+        const qdqi_lower_point here = qdqi_lower_here(lw);
+        const qdq_status st = qdqi_lower_index(lw, op, in, out[0], NULL, err);
+        if (!qdqi_is_refusal(st)) return st;
+        qdqi_lower_undo(lw, here);
+    }
+    /* Gather of run-time indices and others: integers move by the reference as well as floats do, and are a quarter of the bytes */
+    if (in == op->in || !qdqi_moves_elements(op)) return qdqi_refuse(err, op->schema->name, "no_copy_form");
     return qdqi_lower_reference_on(lw, op, in, out, err);
 }

@@ -1,7 +1,6 @@
 /* Glue between integer tensors on the library's own kernels: dq - ops - q without a float tensor in between.
  *
  *   dq - unary* - q, dq - q          one 256-entry table, exactly the node-by-node result
- *   dq - movement - q                a table and a copy when the quantizations differ
  *   dq… - Concat - q                 per input: a table when it differs, and a copy into its place */
 #include "base/dtype.h"
 #include "lower/single.h"
@@ -98,23 +97,6 @@ static qdq_status requantized(qdqi_lower *lw, uint32_t value, const qdqi_qparams
     return qdqi_lower_table(lw, table, in, *buf_out, (size_t)qdqi_n_elems(&src), err);
 }
 
-/* One op that moves data between different quantizations: requantize, then move. */
-static qdq_status moved(qdqi_lower *lw, const glue *g, qdq_error *err) {
-    if (g->n_mid != 1) return qdqi_refuse(err, "glue", "not_one_op_between");
-    const qdqi_op *op = &lw->graph->ops[g->mid[0]];
-    if ((op->schema->flags & (QDQI_F_MOVE | QDQI_F_SHAPE_ONLY)) == 0 || op->in[0] != g->dq->out[0] || op->n_out != 1)
-        return qdqi_refuse(err, "glue", "not_data_movement");
-    qdqi_buf buf;
-    qdq_tensor_desc desc;
-    uint32_t *in = qdqi_arena_alloc(&lw->arena, op->n_in, sizeof *in);
-    if (in == NULL) return QDQI_NO_MEMORY(err);
-    memcpy(in, op->in, op->n_in * sizeof *in);
-    QDQI_TRY(requantized(lw, g->dq->in[0], &g->from, &g->to, &buf, &desc, err));
-    QDQI_TRY(qdqi_lower_new_value(lw, &desc, &in[0], err));
-    qdqi_lower_val(lw, in[0])->buf = buf;
-    return qdqi_lower_move(lw, op, in, g->q->out, err);
-}
-
 static qdq_status concat(qdqi_lower *lw, const qdqi_part *part, qdq_error *err) {
     const qdq_graph *g = lw->graph;
     const qdqi_op *op = &g->ops[part->root], *q_op = &g->ops[part->ops[part->n_ops - 1]];
@@ -164,9 +146,5 @@ qdq_status qdqi_recipe_glue(qdqi_lower *lw, const qdqi_part *part, qdq_error *er
     glue g;
     if (lw->graph->ops[part->root].kind == QDQI_OP_CONCAT) return concat(lw, part, err);
     QDQI_TRY(straight(lw, part, &g, err));
-    const qdqi_lower_point here = qdqi_lower_here(lw);
-    const qdq_status st = by_table(lw, &g, err);
-    if (st != QDQ_E_UNSUPPORTED) return st;
-    qdqi_lower_undo(lw, here);
-    return moved(lw, &g, err);
+    return by_table(lw, &g, err);
 }

@@ -153,6 +153,21 @@ Id Generator::Upstream(size_t index, const Want &want) {
         return DequantizedLeaf(ints, kinds, HasGuard(node, "int_weights"), HasGuard(node, "int_src"));
     }
     if (Contains(kinds, "MatMul")) return UpstreamProduct(node, want);
+    if (Contains(kinds, "Split")) { // one of its outputs is wanted
+        Want whole = want;
+        const auto axis = static_cast<size_t>(rng.Int(0, static_cast<int64_t>(want.dims.size()) - 1));
+        const int64_t before = rng.Int(0, 3), after = rng.Int(1, 3), mine = want.dims[axis];
+        whole.dims[axis] = before + mine + after;
+        const Id x = child >= 0 ? Upstream(static_cast<size_t>(child), whole) : FloatLeaf(whole);
+        std::vector<int64_t> sizes = {mine, after};
+        if (before > 0) sizes.insert(sizes.begin(), before);
+        std::vector<Id> out;
+        const std::vector<qdq_dtype> types(sizes.size(), QDQ_DTYPE_UNDEF);
+        if (x == kMissing ||
+            !net.Op("Split", {x, Index(sizes)}, {AttrI("axis", static_cast<int64_t>(axis))}, types, &out))
+            return kMissing;
+        return out[before > 0 ? 1 : 0];
+    }
     if (node.region > 0) { // a small graph between two compute ops
         Id v = child >= 0 ? Upstream(static_cast<size_t>(child), want) : FloatLeaf(want);
         for (int64_t n = rng.Int(0, 3); n > 0 && v != kMissing; n--) {

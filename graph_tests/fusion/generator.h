@@ -46,6 +46,11 @@ class Generator {
     Random rng;
     qdq_dtype fp = QDQ_DTYPE_F32; // the float type of the graph
     bool zero_sizes = false;
+    // The last leaf of bytes with one scale: a Quantize may well have the same.
+    struct Seen {
+        qdq_dtype dtype = QDQ_DTYPE_UNDEF;
+        QParams q;
+    } seen;
     double tame_limit = 3e4;
 
     int64_t Dim(int64_t max);

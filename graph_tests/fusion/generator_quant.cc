@@ -232,7 +232,10 @@ Id Generator::DequantizedLeaf(const Want &want, const std::vector<std::string> &
             made = net.Op1(kind, {ints, net.Floats(ranges, low, known), net.Floats(ranges, high, known)}, attrs, fp);
         } else if (kind == "Dequantize" || kind == "DynamicDequantize" || kind == "DequantizeLinear") {
             const bool group = kind != "Dequantize";
-            made = EmitDequantize(kind, ints, ChooseParams(want.dims, dtype, want.amplitude, want.positive, group));
+            const QParams q = ChooseParams(want.dims, dtype, want.amplitude, want.positive, group);
+            made = EmitDequantize(kind, ints, q);
+            if (q.granularity == QParams::kTensor && (dtype == QDQ_DTYPE_U8 || dtype == QDQ_DTYPE_S8))
+                seen = {dtype, q};
         } else {
             failure = "generator: no builder for the Dequantize kind " + kind;
             return kMissing;
@@ -312,8 +315,10 @@ Id Generator::CloseWithQuantize(Id floats, const std::vector<std::string> &kinds
             failure = "generator: no builder for the Quantize kind " + kind;
             return kMissing;
         }
+        const bool again = seen.dtype != QDQ_DTYPE_UNDEF && rng.Chance(0.4);
         const Id made =
-            EmitQuantize(kind, floats, dtype, ChooseParams(x.dims, dtype, amplitude, false, kind == "DynamicQuantize"));
+            EmitQuantize(kind, floats, again ? seen.dtype : dtype,
+                         again ? seen.q : ChooseParams(x.dims, dtype, amplitude, false, kind == "DynamicQuantize"));
         if (made != kMissing) return made;
         net.Rollback(mark);
     }
