@@ -507,9 +507,43 @@ TEST(PatternMove, WithoutQuantizeNothingIsSaved) {
     EXPECT_EQ(Partitioned("x:u8 2x4; a = Dequantize(x); t = StaticTranspose(a) {order=[1,0]}"), "single(a) single(t)");
 }
 
-TEST(PatternMove, SplitHasSeveralResults) {
-    EXPECT_EQ(Partitioned("x:u8 2x4; a = Dequantize(x); p, q = Split(a) {axis=1}; y = Quantize(p); z = Quantize(q)"),
-              "single(a) single(p) single(y) single(z)");
+TEST(PatternMove, SplitIsTakenApartByItsResults) {
+    const std::string text = "x:u8 2x4; a = Dequantize(x); p, q = Split(a) {axis=1}; y = Quantize(p); z = Quantize(q)";
+    EXPECT_EQ(Partitioned(text), "x8_split(a p y) x8_split(a p z)");
+    // a result that somebody needs as floats
+    EXPECT_EQ(Partitioned(text + "; out y z p"), "single(a) single(p) x8_split(a p y) x8_split(a p z)");
+    EXPECT_EQ(Partitioned("x:f32 2x4; p, q = Split(x) {axis=1}; y = Quantize(p); z = Quantize(q)"),
+              "single(p) single(y) single(z)");
+}
+
+TEST(PatternNorm, SpelledOut) {
+    const std::string
+        mean = "m = ReduceMean(x) {axes=[-1], keep_dims=true}; d = Subtract(x, m)",
+        rest = "; s = Square(d); v = ReduceMean(s) {axes=[-1], keep_dims=true}; e:f32 1 const; w = Add(v, e);"
+               "r = Sqrt(w); y = Divide(d, r)",
+        scale = "; g:f32 4 const; z = Multiply(y, g)";
+    EXPECT_EQ(Partitioned("x:f32 2x4; " + mean + rest + scale), "spelled_layernorm(m d s v w r y z)");
+    EXPECT_EQ(Partitioned("i:u8 2x4; x = Dequantize(i); " + mean + rest + scale + "; q = Quantize(z)"),
+              "spelled_layernorm(x m d s v w r y z q)");
+    // what it needs inside is wanted outside
+    EXPECT_EQ(Partitioned("x:f32 2x4; " + mean + rest + "; out y d").find("spelled_layernorm"), std::string::npos);
+    EXPECT_EQ(Partitioned("x:f32 2x4; " + mean + rest + "; out y m").find("spelled_layernorm"), std::string::npos);
+    // the norm of another value
+    EXPECT_EQ(
+        Partitioned("x:f32 2x4; t:f32 2x4; m = ReduceMean(t) {axes=[-1], keep_dims=true}; d = Subtract(x, m)" + rest)
+            .find("spelled_layernorm"),
+        std::string::npos);
+    EXPECT_EQ(Partitioned("d:f32 2x4" + rest + scale), "spelled_rmsnorm(s v w r y z)");
+}
+
+TEST(PatternMatmul, QuantizedAtRunTime) {
+    const std::string text = "x:f32 2x4; w:s8 4x3 const; k:f32 1 const; q, s, z = DynamicQuantizeLinear(x);"
+                             "f = Multiply(s, k); a = MatMulInteger(q, w, z); c = Cast(a) {to=f32}; y = Multiply(c, f)";
+    EXPECT_EQ(Partitioned(text), "dynamic_matmul_post_ops(q f a c y)");
+    // for two products: the quantization stays alone, the product of scales does not
+    EXPECT_EQ(Partitioned(text + "; b = MatMulInteger(q, w, z); out y b"),
+              "single(q) integer_matmul_post_ops(f a c y) single(b)");
+    EXPECT_EQ(Partitioned(text + "; out y s"), "single(q) integer_matmul_post_ops(f a c y)");
 }
 
 TEST(PatternMove, Requantize) {
