@@ -95,16 +95,15 @@ static const char *const properties[] = {"undef", "variable", "constant"};
 static void add_lt(abi_text *out, const abi_lt *lt) {
     static const int64_t unknown[] = {DNNL_GRAPH_UNKNOWN_DIM};
     const bool ranked = lt->ndims >= 0 && lt->ndims <= DNNL_MAX_NDIMS;
-    const bool scalar_of_nothing = lt->ndims == 0 && lt->dims[0] == DNNL_GRAPH_UNKNOWN_DIM;
     const size_t n = ranked ? (size_t)lt->ndims : 0;
     abi_text_add(out, "        {\"id\": %zu, \"dtype\": \"%s\", \"shape\": ", lt->id,
                  qdq_dtype_name((qdq_dtype)lt->data_type));
-    if (ranked && !scalar_of_nothing)
+    if (ranked)
         add_s64s(out, lt->dims, n);
     else
         add_s64s(out, unknown, 1);
     abi_text_add(out, ", \"stride\": ");
-    if (lt->layout_type == dnnl_graph_layout_type_strided && ranked && !scalar_of_nothing)
+    if (lt->layout_type == dnnl_graph_layout_type_strided && ranked)
         add_s64s(out, lt->layout.strides, n);
     else
         add_s64s(out, unknown, 1);

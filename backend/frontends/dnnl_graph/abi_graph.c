@@ -262,9 +262,7 @@ dnnl_status_t dnnl_graph_graph_get_partition_num(const_dnnl_graph_graph_t graph,
 
 dnnl_status_t dnnl_graph_graph_get_partitions(dnnl_graph_graph_t graph, size_t num,
                                               dnnl_graph_partition_t *partitions) {
-    if (graph == NULL || num == 0) return dnnl_invalid_graph;
-    if (partitions == NULL) return dnnl_invalid_arguments;
-    if (graph->list == NULL) return dnnl_invalid_graph;
+    if (graph == NULL || partitions == NULL || num == 0 || graph->list == NULL) return dnnl_invalid_graph;
     if (num != graph->list->n) return dnnl_invalid_arguments;
     for (size_t i = 0; i < num; i++) {
         const dnnl_status_t status = abi_partition_create(graph->list, i, &partitions[i]);

@@ -185,13 +185,8 @@ bool abi_lt_fits(const abi_lt *lt, const abi_lt *want) {
     return same || (is_dense(lt, &n) && is_dense(want, &n_want) && n == n_want);
 }
 
-/* A rank of 0 whose dims nobody gave is what some callers say of a tensor of which they know nothing. */
-static bool rank_known(const abi_lt *lt) {
-    return lt->ndims > 0 || (lt->ndims == 0 && lt->dims[0] != DNNL_GRAPH_UNKNOWN_DIM);
-}
-
 qdq_status abi_lt_edge(const abi_lt *lt, bool shapes, qdq_tensor_desc *out) {
-    const bool known = shapes && rank_known(lt);
+    const bool known = shapes && lt->ndims >= 0;
     return qdq_tensor_desc_init(lt->id, (qdq_dtype)lt->data_type, known ? lt->ndims : QDQ_NDIMS_UNKNOWN,
                                 known ? lt->dims : NULL, QDQ_LAYOUT_ANY, (qdq_property)lt->property, out, NULL);
 }
@@ -204,7 +199,10 @@ dnnl_status_t abi_lt_port(const abi_lt *lt, bool output, qdq_tensor_desc *out) {
     if (!known_dtype(lt->data_type) || lt->ndims > MAX_NDIMS) return dnnl_invalid_arguments;
     if (lt->layout_type != dnnl_graph_layout_type_any && lt->layout_type != dnnl_graph_layout_type_strided)
         return dnnl_invalid_arguments;
-    const bool known = abi_lt_dims_known(lt) && rank_known(lt), strides = known && abi_lt_strides_known(lt);
+    /* A rank of 0 whose dims nobody gave is a scalar of the C++ header, or what some callers say of a result of which they know
+     * nothing. */
+    const bool nothing = output && lt->ndims == 0 && lt->dims[0] == DNNL_GRAPH_UNKNOWN_DIM;
+    const bool known = abi_lt_dims_known(lt) && !nothing, strides = known && abi_lt_strides_known(lt);
     if (!output && (!known || (lt->layout_type == dnnl_graph_layout_type_strided && !strides)))
         return dnnl_invalid_arguments;
     const qdq_layout layout =
