@@ -32,7 +32,7 @@ struct Folder {
 };
 
 // Run one disabled test of this program in a folder; what it printed.
-std::string Child(const std::string &environment, const std::string &test, const Folder folder) {
+std::string Child(const std::string &environment, const std::string &test, const Folder &folder) {
     char self[4096] = {};
     if (readlink("/proc/self/exe", self, sizeof self - 1) < 0 || folder.path.empty()) return "";
     const std::string command = "cd '" + folder.path.string() + "' && " + environment + " '" + self +
