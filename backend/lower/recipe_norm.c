@@ -204,13 +204,15 @@ static qdq_status lower_norm(qdqi_lower *lw, const qdqi_part *part, bool integer
 
 qdq_status qdqi_recipe_norm(qdqi_lower *lw, const qdqi_part *part, qdq_error *err) {
     const qdqi_lower_point here = qdqi_lower_here(lw);
-    qdq_status st = QDQ_E_UNSUPPORTED;
-    switch ((int)lw->graph->ops[part->root].kind) {
-    case QDQI_OP_BATCHNORMINFERENCE: st = qdqi_recipe_binary(lw, part, err); break;
-    case QDQI_OP_LAYERNORM: st = lower_norm(lw, part, true, err); break;
-    default: break;
-    }
+    const qdqi_kind kind = lw->graph->ops[part->root].kind;
+    qdq_status st =
+        kind == QDQI_OP_BATCHNORMINFERENCE ? qdqi_recipe_binary(lw, part, err) : qdqi_recipe_lines(lw, part, err);
     if (st != QDQ_E_UNSUPPORTED) return st;
     qdqi_lower_undo(lw, here);
+    if (kind == QDQI_OP_LAYERNORM) {
+        st = lower_norm(lw, part, true, err);
+        if (st != QDQ_E_UNSUPPORTED) return st;
+        qdqi_lower_undo(lw, here);
+    }
     return lower_norm(lw, part, false, err);
 }

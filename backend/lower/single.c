@@ -117,6 +117,8 @@ static candidate candidate_for(const qdqi_op *op) {
     case QDQI_OP_LOGSOFTMAX:
     case QDQI_OP_LAYERNORM:
     case QDQI_OP_GROUPNORM:
+    case QDQI_OP_RMSNORM:
+    case QDQI_OP_INSTANCENORMALIZATION:
     case QDQI_OP_BATCHNORMINFERENCE: return one_norm;
     case QDQI_OP_SUM:
     case QDQI_OP_BIASADD: return one_eltwise;

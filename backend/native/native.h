@@ -46,6 +46,24 @@ qdq_status qdqi_native_groupnorm(int64_t groups, float epsilon, bool use_affine,
                                  qdq_error *err);
 qdq_status qdqi_native_batchnorm(float epsilon, bool fuse_relu, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
                                  const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err);
+
+/* zero_of_inf: a line of -inf gives 0, not NaN. */
+qdq_status qdqi_native_softmax_of(qdqi_dnnl_alg alg, bool zero_of_inf, int32_t axis, const qdqi_dnnl_md *src,
+                                  const qdqi_dnnl_md *dst, const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out,
+                                  qdq_error *err);
+/* The normalisations in full: what the facade has no word for. Gamma and beta are f32, as many as a line (a group's tensor: its
+ * channels) has values; mean and variance are outputs, f32, one per line (image and group). A source of 8 bits may have one scale and
+ * one zero point in attr->src: (q - zp) * scale is normalised. (So may the softmax, the reduction and the resampling of this room;
+ * oneDNN's source scale means something else.) */
+typedef struct qdqi_native_norm {
+    int32_t axis;   /* lines: the first of the dims that are normalised over; groups: the channels */
+    int64_t groups; /* 0: lines */
+    float epsilon;
+    bool rms, gamma, beta, statistics;
+} qdqi_native_norm;
+qdq_status qdqi_native_normalization(const qdqi_native_norm *norm, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
+                                     const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err);
+
 qdq_status qdqi_native_reduction(qdqi_dnnl_alg alg, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
                                  const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err);
 qdq_status qdqi_native_resampling(qdqi_dnnl_alg alg, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,

@@ -28,9 +28,9 @@ class LevelSweep : public testing::Test {
     qk_isa before_;
 };
 
-class GuardedBytes {
+class EndedBytes {
   public:
-    explicit GuardedBytes(size_t bytes) : bytes_(bytes) {
+    explicit EndedBytes(size_t bytes) : bytes_(bytes) {
         const size_t page = size_t(sysconf(_SC_PAGESIZE));
         span_ = (bytes + page - 1) / page * page + 2 * page;
         base_ =
@@ -39,9 +39,9 @@ class GuardedBytes {
         mprotect(base_ + span_ - page, page, PROT_NONE);
         data_ = base_ + span_ - page - bytes;
     }
-    ~GuardedBytes() { munmap(base_, span_); }
-    GuardedBytes(const GuardedBytes &) = delete;
-    GuardedBytes &operator=(const GuardedBytes &) = delete;
+    ~EndedBytes() { munmap(base_, span_); }
+    EndedBytes(const EndedBytes &) = delete;
+    EndedBytes &operator=(const EndedBytes &) = delete;
     uint8_t *data() { return data_; }
     uint8_t &operator[](size_t i) { return data_[i]; }
     template <class T> T *as() { return reinterpret_cast<T *>(data_); }

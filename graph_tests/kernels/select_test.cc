@@ -17,7 +17,7 @@ TEST_F(Select, ElementsOfEveryWidthAndStep) {
     for (size_t bytes : {1u, 2u, 4u, 8u})
         for (size_t n : {0u, 1u, 3u, 7u, 8u, 15u, 16u, 17u, 31u, 33u, 63u, 64u, 65u, 130u, 257u})
             for (int steps = 0; steps < 8; steps++) {
-                GuardedBytes cond(n), x(n * bytes), y(n * bytes), dst(n * bytes);
+                EndedBytes cond(n), x(n * bytes), y(n * bytes), dst(n * bytes);
                 for (size_t i = 0; i < n; i++)
                     cond[i] = uint8_t(kd_next(&seed) % 3 == 0 ? 0 : kd_next(&seed));
                 for (size_t i = 0; i < n * bytes; i++) {
@@ -48,7 +48,7 @@ std::vector<float> awkward(size_t n, uint64_t seed) {
 
 TEST_F(Select, ComparisonsAndPReluAreThoseOfC) {
     for (size_t n : {0u, 1u, 5u, 16u, 31u, 64u, 67u, 200u}) {
-        GuardedBytes xs(4 * n), ys(4 * n), masks(n), floats(4 * n);
+        EndedBytes xs(4 * n), ys(4 * n), masks(n), floats(4 * n);
         float *x = reinterpret_cast<float *>(xs.data()), *y = reinterpret_cast<float *>(ys.data());
         const std::vector<float> a = awkward(n, 3), b = awkward(n, 3 + n % 2);
         if (n != 0) memcpy(x, a.data(), 4 * n);
@@ -90,7 +90,7 @@ TEST_F(Select, ConversionsGiveTheBytesOfTheReference) {
                     EXPECT_EQ(qk_convert_choose(from, to, nullptr), nullptr);
                     continue;
                 }
-                GuardedBytes src(sb), dst(db);
+                EndedBytes src(sb), dst(db);
                 for (size_t i = 0; i < sb; i++)
                     src[i] = uint8_t(kd_next(&seed));
                 const std::vector<float> a = awkward(n, seed);

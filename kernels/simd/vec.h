@@ -80,6 +80,9 @@ QK_INLINE qkv qkv_less(qkv a, qkv b, qkv yes, qkv no) { /* a < b ? yes : no */
 QK_INLINE qkv qkv_keep(qkv a, size_t n, qkv other) {
     return _mm512_mask_blend_ps(qkv_first(n), other, a);
 }
+QK_INLINE qkv qkv_nan(qkv a, qkv v) { /* v where that is a NaN, else a */
+    return _mm512_mask_mov_ps(a, _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q), v);
+}
 QK_INLINE bool qkv_any_nan(qkv a) {
     return _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q) != 0;
 }
@@ -220,6 +223,9 @@ QK_INLINE qkv qkv_less(qkv a, qkv b, qkv yes, qkv no) {
 }
 QK_INLINE qkv qkv_keep(qkv a, size_t n, qkv other) {
     return _mm256_blendv_ps(other, a, _mm256_castsi256_ps(qkv_first(n)));
+}
+QK_INLINE qkv qkv_nan(qkv a, qkv v) {
+    return _mm256_blendv_ps(a, v, _mm256_cmp_ps(v, v, _CMP_UNORD_Q));
 }
 QK_INLINE bool qkv_any_nan(qkv a) {
     return _mm256_movemask_ps(_mm256_cmp_ps(a, a, _CMP_UNORD_Q)) != 0;

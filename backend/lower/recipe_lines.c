@@ -1,0 +1,177 @@
+/* [dq] - SoftMax|LogSoftmax|LayerNorm|RMSNorm|GroupNorm|InstanceNormalization - chain - [q]   ->   one native primitive that
+ * reads the integers, keeps statistics where they are wanted, and stores the integers. Tried before the float recipe. */
+#include "base/dtype.h"
+#include "lower/single.h"
+#include "native/native.h"
+
+#include <string.h>
+
+typedef struct lines {
+    const qdqi_op *op;
+    qdqi_chain chain;
+    qdq_tensor_desc src, layout;
+    qdqi_dnnl_md src_md, dst_md;
+    qdqi_dnnl_attr attr;
+    qdqi_args args;
+    uint32_t from; /* value that is read */
+} lines;
+
+static bool is_softmax(const qdqi_op *op) {
+    return op->kind == QDQI_OP_SOFTMAX || op->kind == QDQI_OP_LOGSOFTMAX;
+}
+static bool is_grouped(const qdqi_op *op) {
+    return op->kind == QDQI_OP_GROUPNORM || op->kind == QDQI_OP_INSTANCENORMALIZATION;
+}
+
+/* The source as its integers when one scale and zero point say what they mean, else as floats. */
+static qdq_status read_source(qdqi_lower *lw, lines *m, qdq_error *err) {
+    const qdqi_operand *a = &m->chain.operands[0];
+    qdqi_buf buf;
+    m->from = a->value;
+    if (a->dq_op == QDQI_NONE || a->q.gran != QDQI_GRAN_TENSOR || a->q.real != QDQ_DTYPE_F32 ||
+        !qdqi_is_x8(a->q.stored))
+        return qdqi_operand_as_float(lw, a, err);
+    m->from = a->q_value;
+    m->attr.src.has_scale = true;
+    m->attr.src.scale_dtype = QDQ_DTYPE_F32;
+    QDQI_TRY(qdqi_qparams_scale_buf(lw, &a->q, &buf, err));
+    qdqi_args_add(&m->args, QDQI_DNNL_SCALE_SRC, buf);
+    if (!a->q.has_zp) return QDQ_OK;
+    m->attr.src.has_zp = true;
+    m->attr.src.zp_dtype = QDQ_DTYPE_S32;
+    QDQI_TRY(qdqi_qparams_zp_buf(lw, &a->q, 0, &buf, err));
+    qdqi_args_add(&m->args, QDQI_DNNL_ZP_SRC, buf);
+    return QDQ_OK;
+}
+
+/* A vector as dense f32. */
+static qdq_status read_vector(qdqi_lower *lw, lines *m, uint32_t port, qdqi_dnnl_arg arg, int64_t n, qdq_error *err) {
+    const qdqi_operand *v = &m->chain.operands[port];
+    QDQI_TRY(qdqi_operand_as_float(lw, v, err));
+    qdq_tensor_desc want = qdqi_lower_val(lw, v->value)->desc;
+    if (qdqi_n_elems(&want) != n) return qdqi_refuse(err, "norm", "shape");
+    want.dtype = QDQ_DTYPE_F32;
+    qdqi_set_dense(&want);
+    qdqi_buf buf;
+    QDQI_TRY(qdqi_lower_read_as(lw, v->value, &want, &buf, err));
+    qdqi_args_add(&m->args, arg, buf);
+    return QDQ_OK;
+}
+
+static bool has_port(const lines *m, uint32_t port) {
+    return port < m->chain.n_operands && m->op->in[port] != QDQI_NONE;
+}
+
+static qdq_status softmax(lines *m, qdqi_dnnl_prim **prim, qdq_error *err) {
+    int32_t axis;
+    const bool is_log = m->op->kind == QDQI_OP_LOGSOFTMAX;
+    if (!qdqi_norm_axis(qdqi_op_s64(m->op, QDQI_A_AXIS), m->src.ndims, &axis))
+        return qdqi_refuse(err, "softmax", "axis");
+    const bool zero_of_inf = !is_log && !qdqi_op_str_is(m->op, QDQI_A_MODE, "none");
+    return qdqi_native_softmax_of(is_log ? QDQI_DNNL_LOGSOFTMAX : QDQI_DNNL_SOFTMAX, zero_of_inf, axis, &m->src_md,
+                                  &m->dst_md, &m->attr, prim, err);
+}
+
+/* What the op asks for, and its vectors. */
+static qdq_status norm_request(qdqi_lower *lw, lines *m, qdqi_native_norm *r, qdq_error *err) {
+    const qdqi_op *op = m->op;
+    int64_t n = 1;
+    r->epsilon = qdqi_op_f32(op, QDQI_A_EPSILON);
+    r->rms = op->kind == QDQI_OP_RMSNORM;
+    r->statistics = op->n_out == 3 && op->out[1] != QDQI_NONE && op->out[2] != QDQI_NONE;
+    if (op->n_out > 1 && !r->statistics) return qdqi_refuse(err, "norm", "statistics");
+    if (is_grouped(op)) {
+        const bool instance = op->kind == QDQI_OP_INSTANCENORMALIZATION;
+        if (m->src.ndims < 2) return qdqi_refuse(err, "norm", "rank");
+        r->axis = instance || qdqi_op_str_is(op, QDQI_A_DATA_FORMAT, "NCX") ? 1 : m->src.ndims - 1;
+        n = m->src.dims[r->axis];
+        r->groups = instance ? n : qdqi_op_s64(op, QDQI_A_GROUPS);
+        if (r->groups < 1 || n % r->groups != 0) return qdqi_refuse(err, "norm", "group_size");
+    } else {
+        if (!qdqi_norm_axis(qdqi_op_s64(op, QDQI_A_BEGIN_NORM_AXIS), m->src.ndims, &r->axis))
+            return qdqi_refuse(err, "norm", "axis");
+        for (int32_t d = r->axis; d < m->src.ndims; d++)
+            n *= m->src.dims[d];
+    }
+    const bool affine = op->kind == QDQI_OP_INSTANCENORMALIZATION || qdqi_op_bool(op, QDQI_A_USE_AFFINE);
+    r->gamma = affine && has_port(m, 1);
+    r->beta = affine && has_port(m, 2);
+    if (r->gamma) QDQI_TRY(read_vector(lw, m, 1, QDQI_DNNL_NORM_SCALE, n, err));
+    if (r->beta) QDQI_TRY(read_vector(lw, m, 2, QDQI_DNNL_NORM_SHIFT, n, err));
+    return QDQ_OK;
+}
+
+static qdq_status create(qdqi_lower *lw, lines *m, qdqi_dnnl_prim **prim, qdq_error *err) {
+    qdq_status st;
+    if (is_softmax(m->op)) {
+        st = softmax(m, prim, err);
+    } else {
+        qdqi_native_norm request = {0};
+        QDQI_TRY(norm_request(lw, m, &request, err));
+        st = qdqi_native_normalization(&request, &m->src_md, &m->dst_md, &m->attr, prim, err);
+    }
+    return st == QDQ_E_UNSUPPORTED ? qdqi_refuse(err, "native lines", qdqi_native_why()) : st;
+}
+
+/* The vectors of means and variances, which the primitive writes as dense f32. */
+static qdq_status write_statistics(qdqi_lower *lw, lines *m, qdq_error *err) {
+    for (uint32_t i = 1; i < m->op->n_out; i++) {
+        qdq_tensor_desc layout = qdqi_lower_val(lw, m->op->out[i])->desc;
+        qdqi_buf buf;
+        if (layout.dtype != QDQ_DTYPE_F32) return qdqi_refuse(err, "norm", "statistics");
+        qdqi_set_dense(&layout);
+        QDQI_TRY(qdqi_lower_write(lw, m->op->out[i], &layout, &buf, err));
+        qdqi_args_add(&m->args, i == 1 ? QDQI_DNNL_NORM_MEAN : QDQI_DNNL_NORM_VARIANCE, buf);
+    }
+    return QDQ_OK;
+}
+
+static qdq_status lower_lines(qdqi_lower *lw, const qdqi_part *part, bool with_posts, qdq_error *err) {
+    lines *m = qdqi_arena_alloc(&lw->arena, 1, sizeof *m);
+    if (m == NULL) return QDQI_NO_MEMORY(err);
+    m->op = &lw->graph->ops[part->root];
+    QDQI_TRY(qdqi_chain_build(lw, part, &m->chain, err));
+    QDQI_TRY(read_source(lw, m, err));
+    m->src = qdqi_lower_val(lw, m->from)->desc;
+    if (m->src.ndims == 0) return qdqi_refuse(err, "norm", "rank");
+    if (!qdqi_is_packed(&m->src) || (!is_softmax(m->op) && !is_grouped(m->op))) qdqi_set_dense(&m->src);
+    m->layout = qdqi_lower_val(lw, m->op->out[0])->desc;
+    memcpy(m->layout.strides, m->src.strides, sizeof m->layout.strides);
+    m->layout.layout = QDQ_LAYOUT_STRIDED;
+    qdqi_md_of(&m->src, &m->src_md);
+    qdqi_md_of(&m->layout, &m->dst_md);
+    uint32_t n_done = 0, out = m->op->out[0];
+    if (with_posts) {
+        qdqi_posts posts = {.attr = &m->attr, .args = &m->args, .full = &m->layout, .dst = &m->layout};
+        QDQI_TRY(qdqi_posts_links(lw, &posts, &m->chain, &n_done, err));
+        out = qdqi_chain_value_after(lw, &m->chain, n_done);
+        if (n_done == m->chain.n_links && !m->chain.truncated && m->chain.q_op != QDQI_NONE) {
+            QDQI_TRY(qdqi_posts_quantize(lw, &posts, &m->chain.q, true, err));
+            out = m->chain.out_value;
+        }
+    }
+    m->dst_md.dtype = qdqi_lower_val(lw, out)->desc.dtype;
+    qdqi_dnnl_prim *prim;
+    QDQI_TRY(create(lw, m, &prim, err));
+    const qdq_status st = write_statistics(lw, m, err);
+    if (st != QDQ_OK) {
+        qdqi_dnnl_prim_destroy(prim);
+        return st;
+    }
+    QDQI_TRY(qdqi_finish_unary_prim(lw, prim, &m->args, m->from, &m->src, out, &m->layout, err));
+    for (uint32_t i = 1; i < m->op->n_out; i++)
+        QDQI_TRY(qdqi_lower_written(lw, m->op->out[i], err));
+    return qdqi_lower_links(lw, &m->chain, n_done, err); /* what did not fit */
+}
+
+qdq_status qdqi_recipe_lines(qdqi_lower *lw, const qdqi_part *part, qdq_error *err) {
+    const qdqi_op *op = &lw->graph->ops[part->root];
+    if (!is_softmax(op) && !is_grouped(op) && op->kind != QDQI_OP_LAYERNORM && op->kind != QDQI_OP_RMSNORM)
+        return QDQ_E_UNSUPPORTED; /* of another recipe */
+    if (op->n_in > QDQI_CHAIN_OPERANDS) return qdqi_refuse(err, "norm", "operands");
+    const qdqi_lower_point here = qdqi_lower_here(lw);
+    const qdq_status st = lower_lines(lw, part, true, err);
+    if (!qdqi_is_refusal(st) || part->n_ops == 1) return st;
+    qdqi_lower_undo(lw, here);
+    return lower_lines(lw, part, false, err);
+}
