@@ -1,7 +1,5 @@
 #include "kernels/binary/binary_row.h"
 
-#include <math.h>
-
 static const struct {
     qk_isa isa;
     qk_binary_fn *fn;
@@ -31,31 +29,4 @@ qk_binary_fn *qk_binary_choose(const qk_binary *chain, qk_isa *isa_out) {
         i++;
     if (isa_out) *isa_out = rows[i].isa;
     return rows[i].fn;
-}
-
-/* Bounds are in f64, a little above what rounding in f32 may add to each step. */
-static double bound_of(const qk_binary_end *end, float scalar) {
-    if (!end->step) return isfinite(scalar) ? fabs((double)scalar) : INFINITY;
-    if (end->dtype == QDQ_DTYPE_S32) return 0x1p31;
-    if (!is_x8(end->dtype) || !isfinite(end->scale)) return INFINITY;
-    return (255.0 + fabs((double)end->zp)) * fabs((double)end->scale) * (1.0 + 0x1p-20);
-}
-
-double qk_binary_bound(const qk_binary *chain, const float *scalars) {
-    const double overflow = 0x1p126;
-    double v = bound_of(&chain->src, scalars[QK_BINARY_MAX_STEPS]);
-    for (uint32_t k = 0; k < chain->n_steps && v < overflow; k++) {
-        double w = bound_of(&chain->steps[k].operand, scalars[k]);
-        switch (chain->steps[k].op) {
-        case QK_BINARY_ADD:
-        case QK_BINARY_SUB:
-        case QK_BINARY_SUB_REV: v = (v + w) * (1.0 + 0x1p-20); break;
-        case QK_BINARY_MUL: v = v * w * (1.0 + 0x1p-20) + 0x1p-126; break;
-        case QK_BINARY_MAX:
-        case QK_BINARY_MIN: v = v > w ? v : w; break;
-        case QK_BINARY_DIV:
-        case QK_BINARY_DIV_REV: v = INFINITY; break;
-        }
-    }
-    return v < overflow ? v : INFINITY;
 }

@@ -15,8 +15,4 @@ static inline size_t qk_binary_bytes(qdq_dtype dtype) {
 /* Element i of a source. */
 float qk_binary_load(const qk_binary_end *end, const void *data, size_t i);
 
-/* No intermediate value or result has a magnitude above this, and none is a NaN; infinite when that is not known. `scalars`
- * holds the operands with step 0 as loaded, the source's at QK_BINARY_MAX_STEPS. */
-double qk_binary_bound(const qk_binary *chain, const float *scalars);
-
 #endif

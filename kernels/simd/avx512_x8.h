@@ -108,4 +108,9 @@ QK_INLINE __m512i qk512_pack_words(__m512i a, __m512i b, bool is_signed) {
     return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), p);
 }
 
+/* The results of 64 as saturated bytes, in order. */
+QK_INLINE __m512i qk512_fixed_bytes(const __m512i w[4], bool is_signed) {
+    return qk512_pack_words(qk512_fixed_words(w[0], w[1]), qk512_fixed_words(w[2], w[3]), is_signed);
+}
+
 #endif

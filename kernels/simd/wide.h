@@ -16,6 +16,12 @@ enum { QKW_LANES = 16 };
 typedef __m512 qkw_f;
 typedef __m512i qkw_i;
 
+QK_INLINE bool qkw_fixed_all_sure(const qkw_i w[4]) {
+    __mmask16 sure = 0xffff;
+    QK_FOUR_TIMES(k, sure = qk512_fixed_sure(sure, w[k]));
+    return sure == 0xffff;
+}
+
 QK_INLINE qkw_i qkw_load(const void *p) {
     return _mm512_loadu_si512(p);
 }
@@ -62,6 +68,10 @@ QK_INLINE qkw_f qkw_where_less(qkw_f x, qkw_f y, qkw_f a, qkw_f b) {
 enum { QKW_LANES = 8 };
 typedef __m256 qkw_f;
 typedef __m256i qkw_i;
+
+QK_INLINE bool qkw_fixed_all_sure(const qkw_i w[4]) {
+    return qk256_all_sure(qk256_fixed_sure(w));
+}
 
 QK_INLINE qkw_i qkw_load(const void *p) {
     return _mm256_loadu_si256((const __m256i *)p);
