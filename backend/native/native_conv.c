@@ -17,6 +17,12 @@ enum { GRAIN_MACS = 200000 }; /* below, a second thread costs more than it bring
 typedef struct conv_impl {
     qk_conv conv;
     qdqi_native_post post;
+    /* The same without an integer bias, which is then one of the terms of the sums: where no sum can leave s32. */
+    bool can_fold_bias;
+    qk_post folded;
+    qk_post_fn *folded_fn;
+    bool has_scale_step; /* the first post-op was a factor: it is the scale */
+    uint32_t scale_step; /* index of its buffer */
     qdqi_native_attr_args args;
     uint32_t src, weights, bias, dst, scratch;
     int32_t n_spatial;
@@ -38,14 +44,15 @@ typedef struct job {
 } job;
 
 typedef struct results {
-    const qdqi_native_post *post;
+    const qk_post *post;
+    qk_post_fn *fn;
     qk_post_args args;
 } results;
 
 static void finish(void *arg, void *sums, size_t stride, int64_t first, size_t n_pixels, int64_t channel,
                    size_t n_channels) {
     const results *r = arg;
-    r->post->fn(&r->post->post, &r->args, sums, stride, (size_t)first, n_pixels, (size_t)channel, n_channels);
+    r->fn(r->post, &r->args, sums, stride, (size_t)first, n_pixels, (size_t)channel, n_channels);
 }
 
 static void run_part(int i, void *arg) {
@@ -54,6 +61,28 @@ static void run_part(int i, void *arg) {
     const size_t first = all / n * part + (all % n < part ? all % n : part);
     const size_t count = all / n + (part < all % n);
     qk_conv_run_tasks(&j->impl->conv, j->run, first, count, j->scratch + part * j->impl->thread_bytes);
+}
+
+/* Products are below 2^30 where can_fold_bias says so: then so small a bias does not lead a sum out of s32. */
+static bool is_small(const int32_t *bias, int64_t n) {
+    uint32_t all = 0;
+    for (int64_t i = 0; i < n; i++)
+        all |= (uint32_t)(bias[i] < 0 ? ~bias[i] : bias[i]);
+    return all < (uint32_t)1 << 30;
+}
+
+static void bind_scales(const conv_impl *impl, void *const *bufs, qk_post_args *args) {
+    const bool per_channel = impl->post.post.scale == QK_POST_SCALE_COL;
+    if (impl->has_scale_step) {
+        args->scale_common = per_channel ? 1.0f : *(const float *)bufs[impl->scale_step];
+        if (per_channel) args->scale = bufs[impl->scale_step];
+        return;
+    }
+    args->scale_common = qdqi_native_scale(bufs, impl->args.scale_src);
+    if (per_channel)
+        args->scale = bufs[impl->args.scale_weights];
+    else
+        args->scale_common *= qdqi_native_scale(bufs, impl->args.scale_weights);
 }
 
 static qdq_status run(const void *opaque, void *const *bufs, const qdq_engine *engine, qdq_error *err) {
@@ -65,12 +94,15 @@ static qdq_status run(const void *opaque, void *const *bufs, const qdq_engine *e
                          "native " WORD ": zero point of the source is %d, expected %d to %d", src_zp, impl->low,
                          impl->high);
     char *scratch = bufs[impl->scratch];
+    const void *bias = impl->bias == QDQI_NO_ARG ? NULL : bufs[impl->bias];
+    const bool fold = impl->can_fold_bias && is_small(bias, c->groups * c->oc);
     qk_conv_run r = {.packed = bufs[impl->weights], .terms = scratch, .src_zp = src_zp, .finish = finish};
     if (!c->is_float) {
         const int32_t *zps = impl->args.zp_weights == QDQI_NO_ARG ? NULL : bufs[impl->args.zp_weights];
-        r.use_weights_zp = qk_conv_terms(c, r.packed, src_zp, zps, (size_t)impl->args.n_zp_weights, scratch);
+        r.use_weights_zp =
+            qk_conv_terms(c, r.packed, src_zp, zps, (size_t)impl->args.n_zp_weights, fold ? bias : NULL, scratch);
     }
-    results res = {.post = &impl->post};
+    results res = {.post = fold ? &impl->folded : &impl->post.post, .fn = fold ? impl->folded_fn : impl->post.fn};
     r.arg = &res;
     int n_parts = qdqi_threads_for(engine, impl->macs, GRAIN_MACS);
     if (n_parts > impl->n_threads) n_parts = impl->n_threads;
@@ -79,12 +111,8 @@ static qdq_status run(const void *opaque, void *const *bufs, const qdq_engine *e
     for (int64_t image = 0; image < impl->n_images; image++) {
         const int64_t outer[QDQ_MAX_NDIMS] = {image};
         qdqi_native_post_bind(&impl->post, &impl->args, impl->dst, bufs, outer, &res.args);
-        res.args.scale_common = qdqi_native_scale(bufs, impl->args.scale_src);
-        if (impl->post.post.scale == QK_POST_SCALE_COL)
-            res.args.scale = bufs[impl->args.scale_weights];
-        else
-            res.args.scale_common *= qdqi_native_scale(bufs, impl->args.scale_weights);
-        res.args.bias = impl->bias == QDQI_NO_ARG ? NULL : bufs[impl->bias];
+        bind_scales(impl, bufs, &res.args);
+        res.args.bias = bias;
         r.src = (const char *)bufs[impl->src] + image * impl->image_stride;
         qdqi_parallel(engine, n_parts, run_part, (void *)(uintptr_t)&j);
     }
@@ -222,6 +250,41 @@ static qdq_status plan_post(const qdqi_dnnl_attr *attr, const qdqi_dnnl_md *dst,
     return qdqi_native_post_plan(attr, dst, &m, WORD, post, err);
 }
 
+/* A factor per channel, or one for all, right behind the sums. */
+static bool is_scale(const qdqi_native_post *p) {
+    const qk_post_step *s = &p->post.steps[0];
+    bool same = p->post.n_steps > 0 && s->op == QK_POST_MUL && s->dtype == QDQ_DTYPE_F32 && p->operands[0].row == 0;
+    for (int32_t d = 0; same && d < QDQ_MAX_NDIMS; d++)
+        same = p->operands[0].outer[d] == 0;
+    return same;
+}
+
+/* The part of the program that is about accumulators. */
+static qdq_status finish_post(conv_impl *made, bool has_scale, bool per_channel, qdq_dtype bias, qdq_error *err) {
+    qdqi_native_post *p = &made->post;
+    qk_post *post = &p->post;
+    const qk_conv *c = &made->conv;
+    post->acc = c->is_float ? QDQ_DTYPE_F32 : QDQ_DTYPE_S32;
+    post->bias = bias;
+    post->bias_first = bias == QDQ_DTYPE_S32 && !c->is_float && !has_scale;
+    if (has_scale) post->scale = per_channel ? QK_POST_SCALE_COL : QK_POST_SCALE_COMMON;
+    if (!has_scale && !c->is_float && (bias == QDQ_DTYPE_UNDEF || post->bias_first) && is_scale(p)) {
+        made->has_scale_step = true;
+        post->scale = post->steps[0].per_col ? QK_POST_SCALE_COL : QK_POST_SCALE_COMMON;
+        post->n_steps--;
+        memmove(post->steps, post->steps + 1, post->n_steps * sizeof post->steps[0]);
+        memmove(p->operands, p->operands + 1, (QDQI_DNNL_MAX_POSTS - 1) * sizeof p->operands[0]);
+    }
+    QDQI_TRY(qdqi_native_post_choose(p, WORD, err));
+    const int64_t k = c->ic * c->kernel[0] * c->kernel[1] * c->kernel[2];
+    made->can_fold_bias = post->bias_first && k <= ((int64_t)1 << 30) / (255 * 255);
+    made->folded = *post;
+    made->folded.bias = QDQ_DTYPE_UNDEF;
+    made->folded.bias_first = false;
+    made->folded_fn = qk_post_choose(&made->folded, NULL);
+    return QDQ_OK;
+}
+
 /* What the packed bytes depend on, besides the weights. */
 typedef struct pack_key {
     char name[24];
@@ -268,6 +331,11 @@ static qdq_status make(const conv_impl *made, const qdqi_dnnl_md mds[4], const q
         bias->ndims == 0 ? QDQI_NO_ARG : qdqi_native_add_vector(prim, QDQI_DNNL_BIAS, bias->dims[0], bias->dtype);
     impl->dst = qdqi_native_add_md(prim, QDQI_DNNL_DST, dst);
     qdqi_native_add_attr(prim, attr, src, NULL, weights, dst, &impl->args);
+    if (impl->has_scale_step) {
+        uint32_t *post = impl->args.post;
+        impl->scale_step = post[0];
+        memmove(post, post + 1, (QDQI_DNNL_MAX_POSTS - 1) * sizeof *post);
+    }
     impl->scratch = qdqi_native_add_scratch(prim, impl->terms_bytes + impl->thread_bytes * (size_t)impl->n_threads);
     return qdqi_native_finish(prim, out, err);
 }
@@ -304,14 +372,9 @@ qdq_status qdqi_native_convolution(const qdqi_dnnl_conv *conv, const qdqi_dnnl_m
     made.image_stride = src->strides[0] * (int64_t)(qdq_dtype_bits(src->dtype) / 8);
     if (!qk_conv_init(c)) return qdqi_native_refuse(err, WORD, "size");
 
-    qk_post *post = &made.post.post;
     const bool per_channel = attr != NULL && attr->weights.has_scale && attr->weights.scale_mask != 0;
-    post->acc = c->is_float ? QDQ_DTYPE_F32 : QDQ_DTYPE_S32;
-    if (attr != NULL && (attr->src.has_scale || attr->weights.has_scale))
-        post->scale = per_channel ? QK_POST_SCALE_COL : QK_POST_SCALE_COMMON;
-    post->bias = bias->ndims == 0 ? QDQ_DTYPE_UNDEF : bias->dtype;
-    post->bias_first = post->bias == QDQ_DTYPE_S32 && post->acc == QDQ_DTYPE_S32 && post->scale == QK_POST_SCALE_NONE;
-    QDQI_TRY(qdqi_native_post_choose(&made.post, WORD, err));
+    const bool has_scale = attr != NULL && (attr->src.has_scale || attr->weights.has_scale);
+    QDQI_TRY(finish_post(&made, has_scale, per_channel, bias->ndims == 0 ? QDQ_DTYPE_UNDEF : bias->dtype, err));
 
     made.low = c->src == QDQ_DTYPE_S8 ? -128 : 0;
     made.high = c->src == QDQ_DTYPE_S8 ? 127 : 255;

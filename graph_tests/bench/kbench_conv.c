@@ -51,7 +51,7 @@ static void run(void *arg, int part, int n_parts) {
     conv_case *c = arg;
     size_t n, first = kbench_part(c->conv.n_tasks, 1, part, n_parts, &n);
     qk_conv_run r = {.src = c->tensors[0].data, .packed = c->packed, .terms = c->terms, .finish = finish, .arg = arg};
-    if (!c->conv.is_float) r.use_weights_zp = qk_conv_terms(&c->conv, c->packed, 0, NULL, 0, c->terms);
+    if (!c->conv.is_float) r.use_weights_zp = qk_conv_terms(&c->conv, c->packed, 0, NULL, 0, NULL, c->terms);
     if (n) qk_conv_run_tasks(&c->conv, &r, first, n, c->scratch[part]);
 }
 

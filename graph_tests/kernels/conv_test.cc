@@ -74,7 +74,7 @@ struct Conv {
     Geometry g;
     qk_conv conv = {};
     std::vector<uint8_t> weights;
-    std::vector<int32_t> zps;
+    std::vector<int32_t> zps, bias;
     int32_t src_zp = 0;
     size_t n_pixels = 0, n_src = 0;
     std::vector<double> src_values, weight_values, sums, magnitude;
@@ -101,6 +101,8 @@ struct Conv {
         n_pixels = size_t(g.n * out[0] * out[1] * out[2]);
         sums.assign(n_pixels * size_t(oc), 0.0);
         magnitude = sums;
+        for (size_t i = 0; i < sums.size() && !bias.empty(); i++)
+            sums[i] = bias[i % bias.size()];
         const int64_t src_stride = g.groups * g.ic + g.gap;
         for (size_t p = 0; p < n_pixels; p++)
             for (int64_t kd = 0; kd < g.kernel[0]; kd++)
@@ -205,6 +207,9 @@ class Convolution : public testing::Test {
         c.g = g;
         c.zps = std::move(zps);
         c.src_zp = src_zp;
+        if (!IsFloat(src) && seed % 2 == 0)
+            for (int64_t i = 0; i < g.groups * g.oc; i++)
+                c.bias.push_back(int32_t(kd_next(&seed)) / 4096);
         const size_t pixels = size_t(g.n * g.in[0] * g.in[1] * g.in[2]);
         const size_t n_src = pixels == 0 ? 0 : (pixels - 1) * size_t(g.groups * g.ic + g.gap) + size_t(g.groups * g.ic);
         Guarded data(n_src * Bytes(src));
@@ -248,7 +253,7 @@ class Convolution : public testing::Test {
         run.src = src, run.packed = packed.data(), run.terms = terms.data(), run.src_zp = c.src_zp;
         if (!c.conv.is_float)
             run.use_weights_zp = qk_conv_terms(&c.conv, packed.data(), c.src_zp, c.zps.empty() ? nullptr : c.zps.data(),
-                                               c.zps.size(), terms.data());
+                                               c.zps.size(), c.bias.empty() ? nullptr : c.bias.data(), terms.data());
         Result r = {&c, std::vector<double>(c.sums.size(), -7e7), std::vector<int>(c.sums.size())};
         run.finish = Finish;
         run.arg = &r;

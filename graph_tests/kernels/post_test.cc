@@ -101,10 +101,10 @@ struct Trial {
         qk_post &p = post;
         p.acc = Next(2) ? QDQ_DTYPE_S32 : kTypes[Next(6)];
         p.dst = Next(2) ? kTypes[2 + Next(2)] : kTypes[Next(6)];
-        const bool plain = Next(3) == 0;
+        const bool plain = Next(3) == 0, floats = plain && Next(3) == 0; // programs that have loops of their own
         if (plain) {
-            p.acc = QDQ_DTYPE_S32;
-            p.dst = kTypes[2 + Next(2)];
+            p.acc = floats && Next(2) ? QDQ_DTYPE_F32 : QDQ_DTYPE_S32;
+            p.dst = floats ? QDQ_DTYPE_F32 : kTypes[2 + Next(2)];
         }
         if (IsInteger(p.acc)) {
             p.has_add_common = !plain && Next(4) == 0;
@@ -115,13 +115,16 @@ struct Trial {
         p.scale = plain ? (Next(2) ? QK_POST_SCALE_COL : QK_POST_SCALE_COMMON) : qk_post_scale(Next(4));
         p.bias = p.bias_first ? QDQ_DTYPE_S32 : Next(2) ? QDQ_DTYPE_UNDEF : plain ? QDQ_DTYPE_F32 : kTypes[Next(6)];
         p.bias_per_row = !plain && !p.bias_first && Next(4) == 0;
-        p.dst_quantized = !plain && Next(2) == 0;
+        p.dst_quantized = !floats && Next(plain ? 3 : 2) == 0;
         p.dst_has_zp = IsInteger(p.dst) && Next(2) == 0;
-        p.n_steps = plain ? Next(2) : Next(4);
+        p.n_steps = floats ? Next(2) : plain ? Next(3) : Next(4);
         for (uint32_t i = 0; i < p.n_steps; i++) {
             qk_post_step &step = p.steps[i];
             do
-                step.op = plain ? QK_POST_RELU : qk_post_op(Next(QK_POST_SUM + 1));
+                step.op = !plain              ? qk_post_op(Next(QK_POST_SUM + 1))
+                          : i == 1            ? QK_POST_ROUND
+                          : floats || Next(2) ? QK_POST_RELU
+                                              : QK_POST_CLIP;
             while (IsTranscendental(step.op) && !transcendental);
             step.alpha = plain || Next(2) ? 0.0f : 0.5f * float(1 + Next(4));
             step.beta = 0.25f * float(Next(5));

@@ -69,7 +69,7 @@ void qk_conv_pack(const qk_conv *c, const qk_conv_weights *w, void *packed) {
 /* Σ (x - zx)(w - zw) = Σ x w - zx Σ w + n zx zw - zw Σ x: all but the first and the last, and zw for the last. Padding counts
  * as elements equal to zx. */
 bool qk_conv_terms(const qk_conv *c, const void *packed, int32_t src_zp, const int32_t *weights_zps, size_t n_zps,
-                   void *terms) {
+                   const int32_t *bias, void *terms) {
     const int32_t *totals = packed;
     int32_t *add = terms, *zps = add + c->n_slots;
     const uint32_t zx = (uint32_t)src_zp + qk_conv_src_flip(c);
@@ -77,6 +77,10 @@ bool qk_conv_terms(const qk_conv *c, const void *packed, int32_t src_zp, const i
     bool any = false;
     for (size_t i = 0; i < c->n_slots; i++)
         add[i] = (int32_t)(0u - zx * (uint32_t)totals[i]);
+    for (int64_t ch = 0; bias != NULL && ch < c->groups * c->oc; ch++) {
+        const size_t slot = qk_conv_slot(c, ch);
+        add[slot] = (int32_t)((uint32_t)add[slot] + (uint32_t)bias[ch]);
+    }
     if (!qk_conv_sums_pixels(c)) return false;
     memset(zps, 0, c->n_slots * sizeof *zps);
     for (int64_t ch = 0; ch < c->groups * c->oc; ch++) {

@@ -73,10 +73,11 @@ bool qk_conv_init(qk_conv *conv);
 qk_isa qk_conv_isa(const qk_conv *conv);
 /* Write all packed_bytes. */
 void qk_conv_pack(const qk_conv *conv, const qk_conv_weights *weights, void *packed);
-/* What the zero points add to every sum of a channel: terms_bytes, once per run. `weights_zps` has 1 or groups * oc values, or is
- * NULL. True when the zero points of the weights need work per pixel: for qk_conv_run. Integer only. */
+/* What is added to every sum of a channel, once per run: what zero points make, and `bias` (groups * oc values, modulo 2^32; or NULL).
+ * `weights_zps` has 1 or groups * oc values, or is NULL. Writes terms_bytes. True when the zero points of the weights need work per
+ * pixel: for qk_conv_run. Integer only. */
 bool qk_conv_terms(const qk_conv *conv, const void *packed, int32_t src_zp, const int32_t *weights_zps, size_t n_zps,
-                   void *terms);
+                   const int32_t *bias, void *terms);
 /* Tasks first … first+n-1 of n_tasks; `scratch` holds scratch_bytes, aligned to 64. Each output is in one task. */
 void qk_conv_run_tasks(const qk_conv *conv, const qk_conv_run *run, size_t first, size_t n, void *scratch);
 

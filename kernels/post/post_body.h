@@ -297,25 +297,45 @@ QK_INLINE void run_row(const qk_post *p, const qk_post_args *a, const shared *s,
     store(p->dst, to, n, v);
 }
 
-/* ---- requantization to bytes: (acc [+ col_add]) * scale [+ bias], [relu], + zp ---------------------------------------------- */
+/* ---- the common programs: (acc [+ col_add]) * scale [+ bias], relu or clip, to bytes or f32 ------------------------------------ */
 
-QK_INLINE bool is_plain(const qk_post *p) {
-    return p->acc == QDQ_DTYPE_S32 && (p->dst == QDQ_DTYPE_U8 || p->dst == QDQ_DTYPE_S8) && !p->has_add_common &&
-           !p->has_row_sum && !p->bias_first && (p->bias == QDQ_DTYPE_UNDEF || p->bias == QDQ_DTYPE_F32) &&
-           !p->bias_per_row && !p->dst_quantized &&
-           (p->scale == QK_POST_SCALE_COL || p->scale == QK_POST_SCALE_COMMON) &&
-           (p->n_steps == 0 || (p->n_steps == 1 && p->steps[0].op == QK_POST_RELU && p->steps[0].alpha == 0.0f));
+typedef enum form { TO_BYTES, TO_FLOATS, FLOATS } form; /* s32 to bytes, s32 to f32, f32 to f32 */
+
+/* Relu or clip, then rounding; no other steps. */
+static bool are_plain_steps(const qk_post *p) {
+    uint32_t i = 0;
+    const qk_post_step *s = p->steps;
+    if (i < p->n_steps &&
+        ((s->op == QK_POST_RELU && s->alpha == 0.0f) || (s->op == QK_POST_CLIP && p->dst != QDQ_DTYPE_F32)))
+        i++;
+    if (i < p->n_steps && p->steps[i].op == QK_POST_ROUND && p->dst != QDQ_DTYPE_F32) i++;
+    return i == p->n_steps;
 }
 
-/* n columns in n_vectors vectors, of all rows. Scales, compensations and biases of the columns stay in registers. `is_bare`: no zero
- * point, and no floor that saturation does not bring anyway. n_vectors, has_bias and is_bare are constants of the caller, and so is n
- * when the last vector is full. */
-QK_INLINE void run_plain(const qk_post *p, const qk_post_args *a, const char *acc, size_t acc_bytes, size_t row,
-                         size_t n_rows, size_t col, size_t n, size_t n_vectors, bool has_bias, bool is_bare) {
+static bool is_plain(const qk_post *p) {
+    const bool bytes = p->dst == QDQ_DTYPE_U8 || p->dst == QDQ_DTYPE_S8, floats = p->dst == QDQ_DTYPE_F32;
+    const bool scaled = p->scale == QK_POST_SCALE_COL || p->scale == QK_POST_SCALE_COMMON;
+    if (p->has_add_common || p->has_row_sum || p->bias_first || p->bias_per_row || !are_plain_steps(p)) return false;
+    if (p->bias != QDQ_DTYPE_UNDEF && p->bias != QDQ_DTYPE_F32) return false;
+    if (floats && (p->dst_quantized || p->dst_has_zp)) return false;
+    if (p->acc == QDQ_DTYPE_F32) return floats && !p->has_col_add && (scaled || p->scale == QK_POST_SCALE_NONE);
+    return p->acc == QDQ_DTYPE_S32 && (bytes || floats) && scaled;
+}
+
+/* n columns in n_vectors vectors, of all rows. Scales, compensations and biases of the columns stay in registers. `is_bare`: no steps,
+ * zero point or quotient but what saturation brings anyway. n_vectors, the form, has_bias and is_bare are constants of the caller,
+ * and so is n when the last vector is full. */
+QK_INLINE void run_plain(const qk_post *p, const qk_post_args *a, const shared *s, const char *acc, size_t acc_bytes,
+                         size_t row, size_t n_rows, size_t col, size_t n, size_t n_vectors, form to_what, bool has_bias,
+                         bool is_bare) {
 #define EACH_VECTOR(...) QK_FOUR_TIMES(k, if ((size_t)k < n_vectors) __VA_ARGS__)
-    const bool is_signed = p->dst == QDQ_DTYPE_S8, has_add = p->has_col_add;
-    const qv_f zp = qv_set1(p->dst_has_zp ? (float)a->dst_zp : 0.0f),
-               floor = qv_set1(p->n_steps == 0 ? -__builtin_inff() : 0.0f), common = qv_set1(a->scale_common);
+    const bool is_signed = p->dst == QDQ_DTYPE_S8, has_add = p->has_col_add && to_what != FLOATS;
+    const bool has_scale = to_what != FLOATS || p->scale != QK_POST_SCALE_NONE;
+    const bool has_first = p->n_steps > 0 && p->steps[0].op != QK_POST_ROUND;
+    const bool is_relu = has_first && p->steps[0].op == QK_POST_RELU, is_clip = has_first && !is_relu;
+    const bool is_rounded = p->n_steps > has_first, is_quotient = p->dst_quantized;
+    const qv_f low = qv_set1(is_clip ? p->steps[0].alpha : 0.0f), high = qv_set1(is_clip ? p->steps[0].beta : 0.0f);
+    const qv_f common = qv_set1(a->scale_common);
     iblock add;
     block scale, bias = same(0.0f);
     QK_FOUR_TIMES(k, add.v[k] = qv_set1i(0));
@@ -325,57 +345,84 @@ QK_INLINE void run_plain(const qk_post *p, const qk_post_args *a, const char *ac
         EACH_VECTOR(scale.v[k] = qv_mul(common, qv_of_bits(qv_load4(a->scale + col + QV_LANES * k, QV_LEFT(n, k)))));
     if (has_bias)
         EACH_VECTOR(bias.v[k] = qv_of_bits(qv_load4((const float *)a->bias + col + QV_LANES * k, QV_LEFT(n, k))));
-    char *to = (char *)a->dst + (ptrdiff_t)row * a->dst_stride + (ptrdiff_t)col;
-    for (size_t r = 0; r < n_rows; r++, acc += acc_bytes, to += a->dst_stride) {
-        qv_i q[4];
-        QK_FOUR_TIMES(k, q[k] = qv_set1i(0));
-        EACH_VECTOR({
-            qv_i sum = qv_load4(acc + 4 * QV_LANES * k, QV_LEFT(n, k));
-            if (has_add) sum = qv_addi(sum, add.v[k]);
-            qv_f v = qv_mul(qv_of_int(sum), scale.v[k]);
-            if (has_bias) v = qv_add(v, bias.v[k]);
-            if (!is_bare) v = qv_add(qv_max(floor, v), zp);
-            q[k] = qv_to_int(qv_min(qv_set1(255.0f), v));
-        });
-        qv_store1(to, n, q, is_signed);
+    const ptrdiff_t elem = to_what == TO_BYTES ? 1 : 4;
+    char *to = (char *)a->dst + ((ptrdiff_t)row * a->dst_stride + (ptrdiff_t)col) * elem;
+    for (size_t r = 0; r < n_rows; r++, acc += acc_bytes, to += a->dst_stride * elem) {
+        iblock q;
+        block v;
+        QK_FOUR_TIMES(k, q.v[k] = qv_set1i(0));
+        EACH_VECTOR(q.v[k] = qv_load4(acc + 4 * QV_LANES * k, QV_LEFT(n, k)));
+        if (has_add) EACH_VECTOR(q.v[k] = qv_addi(q.v[k], add.v[k]));
+        EACH_VECTOR(v.v[k] = to_what == FLOATS ? qv_of_bits(q.v[k]) : qv_of_int(q.v[k]));
+        if (has_scale) EACH_VECTOR(v.v[k] = qv_mul(v.v[k], scale.v[k]));
+        if (has_bias) EACH_VECTOR(v.v[k] = qv_add(v.v[k], bias.v[k]));
+        if (!is_bare) {
+            if (is_relu) EACH_VECTOR(v.v[k] = qv_max(low, v.v[k]));
+            if (is_clip) EACH_VECTOR(v.v[k] = CLIP(v.v[k], low, high));
+        }
+        if (!is_bare && to_what == TO_BYTES) {
+            if (is_rounded) EACH_VECTOR(v.v[k] = qv_rint(v.v[k]));
+            if (is_quotient) EACH_VECTOR(v.v[k] = quotient(s, v.v[k]));
+            EACH_VECTOR(v.v[k] = qv_add(v.v[k], s->zp));
+        }
+        if (to_what == TO_BYTES) {
+            EACH_VECTOR(q.v[k] = qv_to_int(qv_min(qv_set1(255.0f), v.v[k])));
+            qv_store1(to, n, q.v, is_signed);
+        } else {
+            EACH_VECTOR(qv_store4(to + 4 * QV_LANES * k, QV_LEFT(n, k), qv_bits(v.v[k])));
+        }
     }
 #undef EACH_VECTOR
 }
 
-/* The forms of run_plain: whole vectors, and what is less than one. */
-#define PLAIN(name, n_vectors, n, has_bias, is_bare)                                                                   \
-    static void name(const qk_post *p, const qk_post_args *a, const char *acc, size_t acc_bytes, size_t row,           \
-                     size_t n_rows, size_t col, size_t n_cols) {                                                       \
+/* The forms of run_plain: less than a vector, and whole ones. */
+typedef void plain_fn(const qk_post *p, const qk_post_args *a, const shared *s, const char *acc, size_t acc_bytes,
+                      size_t row, size_t n_rows, size_t col, size_t n_cols);
+#define PLAIN(name, n_vectors, n, to_what, has_bias, is_bare)                                                          \
+    static void name(const qk_post *p, const qk_post_args *a, const shared *s, const char *acc, size_t acc_bytes,      \
+                     size_t row, size_t n_rows, size_t col, size_t n_cols) {                                           \
         (void)n_cols;                                                                                                  \
-        run_plain(p, a, acc, acc_bytes, row, n_rows, col, n, n_vectors, has_bias, is_bare);                            \
+        run_plain(p, a, s, acc, acc_bytes, row, n_rows, col, n, n_vectors, to_what, has_bias, is_bare);                \
     }
-#define PLAINS(name, has_bias, is_bare)                                                                                \
-    PLAIN(name##0, 1, n_cols, has_bias, is_bare)                                                                       \
-    PLAIN(name##1, 1, QV_LANES, has_bias, is_bare)                                                                     \
-    PLAIN(name##2, 2, 2 * QV_LANES, has_bias, is_bare)                                                                 \
-    PLAIN(name##3, 3, 3 * QV_LANES, has_bias, is_bare)                                                                 \
-    PLAIN(name##4, 4, BLOCK, has_bias, is_bare)
-PLAINS(plain, false, false)
-PLAINS(plain_bare, false, true)
-PLAINS(plain_bias, true, false)
-PLAINS(plain_bias_bare, true, true)
+#define PLAINS(name, to_what, has_bias, is_bare)                                                                       \
+    PLAIN(name##0, 1, n_cols, to_what, has_bias, is_bare)                                                              \
+    PLAIN(name##1, 1, QV_LANES, to_what, has_bias, is_bare)                                                            \
+    PLAIN(name##2, 2, 2 * QV_LANES, to_what, has_bias, is_bare)                                                        \
+    PLAIN(name##3, 3, 3 * QV_LANES, to_what, has_bias, is_bare)                                                        \
+    PLAIN(name##4, 4, BLOCK, to_what, has_bias, is_bare)
+#define PLAIN_FORMS(name, to_what)                                                                                     \
+    PLAINS(name, to_what, false, false)                                                                                \
+    PLAINS(name##_bare, to_what, false, true)                                                                          \
+    PLAINS(name##_bias, to_what, true, false)                                                                          \
+    PLAINS(name##_bias_bare, to_what, true, true)
+PLAIN_FORMS(bytes, TO_BYTES)
+PLAIN_FORMS(to_floats, TO_FLOATS)
+PLAIN_FORMS(floats, FLOATS)
 
-typedef void plain_fn(const qk_post *p, const qk_post_args *a, const char *acc, size_t acc_bytes, size_t row,
-                      size_t n_rows, size_t col, size_t n_cols);
-#define FORMS(name)                                                                                                    \
+#define NAMES(name)                                                                                                    \
     { name##0, name##1, name##2, name##3, name##4 }
-/* By bias, bareness, whole vectors. */
-static plain_fn *const plain_forms[2][2][5] = {{FORMS(plain), FORMS(plain_bare)},
-                                               {FORMS(plain_bias), FORMS(plain_bias_bare)}};
+#define FORM_NAMES(name)                                                                                               \
+    {                                                                                                                  \
+        {NAMES(name), NAMES(name##_bare)}, {                                                                           \
+            NAMES(name##_bias), NAMES(name##_bias_bare)                                                                \
+        }                                                                                                              \
+    }
+/* By form, bias, bareness, whole vectors. */
+static plain_fn *const plain_forms[3][2][2][5] = {FORM_NAMES(bytes), FORM_NAMES(to_floats), FORM_NAMES(floats)};
 
 QK_INLINE void run_plains(const qk_post *p, const qk_post_args *a, const char *acc, size_t acc_stride, size_t row,
                           size_t n_rows, size_t col, size_t n_cols) {
-    const bool is_bare = !p->dst_has_zp && (p->n_steps == 0 || p->dst == QDQ_DTYPE_U8);
-    plain_fn *const *forms = plain_forms[p->bias != QDQ_DTYPE_UNDEF][is_bare];
+    const form to_what = p->acc == QDQ_DTYPE_F32 ? FLOATS : p->dst == QDQ_DTYPE_F32 ? TO_FLOATS : TO_BYTES;
+    /* the floor of a relu is what u8 saturates to */
+    const bool no_steps =
+        p->n_steps == 0 || (p->n_steps == 1 && p->steps[0].op == QK_POST_RELU && p->dst == QDQ_DTYPE_U8);
+    const bool is_bare = no_steps && !p->dst_has_zp && !p->dst_quantized;
+    const shared s = share(p, a);
+    plain_fn *const *forms = plain_forms[to_what][p->bias != QDQ_DTYPE_UNDEF][is_bare];
     for (size_t c = 0, n; c < n_cols; c += n) {
         const size_t left = n_cols - c, vectors = left >= BLOCK ? 4 : left / QV_LANES;
         n = vectors == 0 ? left : vectors * QV_LANES;
-        forms[vectors](p, a, acc + 4 * c, 4 * acc_stride, row, n_rows, col + c, n);
+        forms[vectors](p, a, &s, acc + 4 * c, 4 * acc_stride, row, n_rows, col + c, n);
     }
 }
 
