@@ -24,7 +24,7 @@ demo: configure
 	@$(BUILD)/bin/digits_demo $(DIGITS)
 
 format: deps
-	clang-format -i $$(find backend patterns kernels graph_tests doc -name '*.[ch]' -o -name '*.cc')
+	clang-format -i $$(find backend patterns kernels graph_tests doc -name '*.[ch]' -o -name '*.cc' -o -name '*.cpp')
 
 clean:
 	rm -rf $(BUILD) build-*

@@ -25,3 +25,22 @@ if(NOT QDQ_SANITIZE)
         "$<TARGET_FILE:qdq_dnnl_graph>" "${DNNL_INCLUDE}" "$<TARGET_FILE:DNNL::dnnl>")
     set_tests_properties(shape.dnnl_graph_symbols PROPERTIES LABELS shape TIMEOUT 60)
 endif()
+
+# Programs that know of oneDNN alone, each linked with libdnnl only and with the library ahead of it: they print the same, and
+# so does the first one when the library is preloaded.
+function(qdq_drop_in_test NAME SOURCE)
+    foreach(SIDE "" _on_qdq)
+        add_executable(${NAME}${SIDE} "${SOURCE}")
+        set_target_properties(${NAME}${SIDE} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+        target_link_libraries(${NAME}${SIDE} PRIVATE qdq_flags $<$<STREQUAL:${SIDE},_on_qdq>:qdq_dnnl_graph>
+            DNNL::dnnl m)
+    endforeach()
+    add_test(NAME dnnl_graph.${NAME} COMMAND sh "${CMAKE_CURRENT_SOURCE_DIR}/dnnl_graph/drop_in.sh" "$<TARGET_FILE:${NAME}>"
+        "$<TARGET_FILE:${NAME}_on_qdq>" "$<TARGET_FILE:qdq_dnnl_graph>")
+    set_tests_properties(dnnl_graph.${NAME} PROPERTIES LABELS dnnl_graph TIMEOUT 120)
+endfunction()
+if(NOT QDQ_SANITIZE) # a preloaded library would come ahead of the sanitizer's runtime
+    qdq_drop_in_test(dnnl_graph_wrappers "${CMAKE_CURRENT_SOURCE_DIR}/dnnl_graph/wrappers.cc")
+    qdq_drop_in_test(dnnl_graph_matmul "${PROJECT_SOURCE_DIR}/doc/examples/dnnl_graph/dnnl_graph_matmul.c")
+    qdq_drop_in_test(dnnl_graph_conv "${PROJECT_SOURCE_DIR}/doc/examples/dnnl_graph/dnnl_graph_conv.cpp")
+endif()

@@ -13,7 +13,7 @@ for tool in clang-format-$major clang-format ""; do
         break
     fi
 done
-unformatted=$(find backend patterns kernels graph_tests doc -name "*.[ch]" -o -name "*.cc" | sort |
+unformatted=$(find backend patterns kernels graph_tests doc -name "*.[ch]" -o -name "*.cc" -o -name "*.cpp" | sort |
     xargs "$tool" --dry-run --Werror 2>&1 | sed -n "s/^\([^ :]*\):[0-9].*/\1/p" | sort -u)
 if [ -n "$unformatted" ]; then
     echo "not formatted (make format mends it):" $unformatted

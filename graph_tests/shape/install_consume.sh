@@ -38,3 +38,12 @@ run "pkg-config, shared" "$work/pc_shared"
 run "pkg-config, static" "$work/pc_static"
 readelf -d "$work/pc_static" | grep -q 'NEEDED.*libqdq' && { echo "static: linked the shared library"; exit 1; }
 [ -x "$work/prefix/bin/qdq" ] || { echo "the program qdq was not installed"; exit 1; }
+
+# oneDNN's interface, from the moved tree: a program that knows of oneDNN alone.
+if [ -e "$lib/libqdq_dnnl_graph.so" ]; then
+    unset LD_LIBRARY_PATH # libqdq lies beside it, and is found there
+    "$cc" -std=c17 "$1/doc/examples/dnnl_graph/dnnl_graph_matmul.c" -o "$work/dnnl_graph" -L"$lib" -Wl,-rpath,"$lib" \
+        -Wl,--no-as-needed -lqdq_dnnl_graph -ldnnl -lm
+    run "dnnl_graph, linked" "$work/dnnl_graph"
+    ONEDNN_VERBOSE=1 "$work/dnnl_graph" | grep -q qdq_backend || { echo "dnnl_graph: libdnnl computed it"; exit 1; }
+fi

@@ -131,6 +131,20 @@ size_t abi_lt_bytes(const abi_lt *lt) {
     return (bits + 7) / 8;
 }
 
+/* The end of the largest dim: callers allocate rows whole, up to the last one's end. */
+static size_t whole_bytes(const abi_lt *lt) {
+    const size_t bytes = abi_lt_bytes(lt);
+    int64_t n = 0;
+    for (int i = 0; i < lt->ndims && bytes != 0 && bytes != SIZE_MAX; i++) {
+        int64_t whole;
+        if (__builtin_mul_overflow(lt->dims[i], lt->layout.strides[i], &whole)) return SIZE_MAX;
+        if (whole > n) n = whole;
+    }
+    size_t bits;
+    if (__builtin_mul_overflow((size_t)n, bits_of(lt->data_type), &bits) || bits > SIZE_MAX - 7) return SIZE_MAX;
+    return (bits + 7) / 8 > bytes ? (bits + 7) / 8 : bytes;
+}
+
 dnnl_status_t dnnl_graph_logical_tensor_get_mem_size(const dnnl_graph_logical_tensor_t *logical_tensor, size_t *size) {
     if (logical_tensor == NULL || size == NULL) return dnnl_invalid_arguments;
     switch (logical_tensor->layout_type) {
@@ -141,7 +155,7 @@ dnnl_status_t dnnl_graph_logical_tensor_get_mem_size(const dnnl_graph_logical_te
         else if (!abi_lt_strides_known(logical_tensor))
             *size = 0;
         else
-            *size = abi_lt_bytes(logical_tensor);
+            *size = whole_bytes(logical_tensor);
         return dnnl_success;
     case dnnl_graph_layout_type_undef: *size = 0; return dnnl_success;
     default: return dnnl_invalid_arguments; /* on the CPU no layout is opaque: the id is of no layout of ours */
