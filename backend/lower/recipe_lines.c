@@ -1,5 +1,5 @@
-/* [dq] - SoftMax|LogSoftmax|LayerNorm|RMSNorm|GroupNorm|InstanceNormalization - chain - [q]   ->   one native primitive that
- * reads the integers, keeps statistics where they are wanted, and stores the integers. Tried before the float recipe. */
+/* [dq] - SoftMax|LogSoftmax|LayerNorm|RMSNorm|GroupNorm|InstanceNormalization|Reduce* - chain - [q]   ->   one native primitive
+ * that reads the integers, keeps statistics where they are wanted, and stores the integers. Tried before the float recipe. */
 #include "base/dtype.h"
 #include "lower/single.h"
 #include "native/native.h"
@@ -18,6 +18,9 @@ typedef struct lines {
 
 static bool is_softmax(const qdqi_op *op) {
     return op->kind == QDQI_OP_SOFTMAX || op->kind == QDQI_OP_LOGSOFTMAX;
+}
+static bool is_reduce(const qdqi_op *op) {
+    return (op->schema->flags & QDQI_F_REDUCE) != 0;
 }
 static bool is_grouped(const qdqi_op *op) {
     return op->kind == QDQI_OP_GROUPNORM || op->kind == QDQI_OP_INSTANCENORMALIZATION;
@@ -101,10 +104,50 @@ static qdq_status norm_request(qdqi_lower *lw, lines *m, qdqi_native_norm *r, qd
     return QDQ_OK;
 }
 
+/* ---- reductions ---- */
+
+static bool reduction_alg(const qdqi_op *op, qdqi_dnnl_alg *alg) {
+    switch ((int)op->kind) {
+    case QDQI_OP_REDUCESUM: *alg = QDQI_DNNL_RED_SUM; return true;
+    case QDQI_OP_REDUCEMEAN: *alg = QDQI_DNNL_RED_MEAN; return true;
+    case QDQI_OP_REDUCEMAX: *alg = QDQI_DNNL_RED_MAX; return true;
+    case QDQI_OP_REDUCEMIN: *alg = QDQI_DNNL_RED_MIN; return true;
+    case QDQI_OP_REDUCEPROD: *alg = QDQI_DNNL_RED_MUL; return true;
+    case QDQI_OP_REDUCEL1: *alg = QDQI_DNNL_RED_L1; return true;
+    case QDQI_OP_REDUCEL2: *alg = QDQI_DNNL_RED_L2; return true;
+    default: return false;
+    }
+}
+
+qdq_status qdqi_reduce_kept(qdqi_lower *lw, const qdqi_op *op, const qdq_tensor_desc *src, qdq_tensor_desc *kept,
+                            qdq_error *err) {
+    uint32_t n_attr;
+    const int64_t *attr = qdqi_op_s64s(op, QDQI_A_AXES, &n_attr);
+    const qdqi_lval *lv = op->n_in < 2 || op->in[1] == QDQI_NONE ? NULL : qdqi_lower_val(lw, op->in[1]);
+    if (lv != NULL && (lv->data == NULL || !qdqi_is_dense(&lv->desc)))
+        return qdqi_refuse(err, "reduce", "runtime_axes");
+    const int64_t n = lv == NULL ? n_attr : qdqi_n_elems(&lv->desc);
+    *kept = *src;
+    for (int32_t d = 0; d < src->ndims && n == 0; d++) /* none are all */
+        kept->dims[d] = 1;
+    for (int64_t i = 0; i < n; i++) {
+        int32_t d;
+        const int64_t axis = lv == NULL ? attr[i] : qdqi_load_i64(lv->data, lv->desc.dtype, i);
+        if (!qdqi_norm_axis(axis, src->ndims, &d)) return qdqi_refuse(err, "reduce", "axis");
+        kept->dims[d] = 1;
+    }
+    qdqi_set_dense(kept);
+    return QDQ_OK;
+}
+
 static qdq_status create(qdqi_lower *lw, lines *m, qdqi_dnnl_prim **prim, qdq_error *err) {
     qdq_status st;
+    qdqi_dnnl_alg alg;
     if (is_softmax(m->op)) {
         st = softmax(m, prim, err);
+    } else if (is_reduce(m->op)) {
+        if (!reduction_alg(m->op, &alg)) return qdqi_refuse(err, "reduce", "no_primitive");
+        st = qdqi_native_reduction(alg, &m->src_md, &m->dst_md, &m->attr, prim, err);
     } else {
         qdqi_native_norm request = {0};
         QDQI_TRY(norm_request(lw, m, &request, err));
@@ -134,12 +177,21 @@ static qdq_status lower_lines(qdqi_lower *lw, const qdqi_part *part, bool with_p
     QDQI_TRY(read_source(lw, m, err));
     m->src = qdqi_lower_val(lw, m->from)->desc;
     if (m->src.ndims == 0) return qdqi_refuse(err, "norm", "rank");
-    if (!qdqi_is_packed(&m->src) || (!is_softmax(m->op) && !is_grouped(m->op))) qdqi_set_dense(&m->src);
+    const bool any_layout = is_softmax(m->op) || is_grouped(m->op) || is_reduce(m->op);
+    if (!qdqi_is_packed(&m->src) || !any_layout) qdqi_set_dense(&m->src);
     m->layout = qdqi_lower_val(lw, m->op->out[0])->desc;
-    memcpy(m->layout.strides, m->src.strides, sizeof m->layout.strides);
-    m->layout.layout = QDQ_LAYOUT_STRIDED;
     qdqi_md_of(&m->src, &m->src_md);
-    qdqi_md_of(&m->layout, &m->dst_md);
+    if (is_reduce(m->op)) {
+        qdq_tensor_desc kept;
+        QDQI_TRY(qdqi_reduce_kept(lw, m->op, &m->src, &kept, err));
+        qdqi_set_dense(&m->layout);
+        qdqi_md_of(&kept, &m->dst_md);
+        if (m->chain.n_links != 0 || m->chain.truncated) with_posts = false; /* they see the dims that are left */
+    } else {
+        memcpy(m->layout.strides, m->src.strides, sizeof m->layout.strides);
+        m->layout.layout = QDQ_LAYOUT_STRIDED;
+        qdqi_md_of(&m->layout, &m->dst_md);
+    }
     uint32_t n_done = 0, out = m->op->out[0];
     if (with_posts) {
         qdqi_posts posts = {.attr = &m->attr, .args = &m->args, .full = &m->layout, .dst = &m->layout};
@@ -166,7 +218,8 @@ static qdq_status lower_lines(qdqi_lower *lw, const qdqi_part *part, bool with_p
 
 qdq_status qdqi_recipe_lines(qdqi_lower *lw, const qdqi_part *part, qdq_error *err) {
     const qdqi_op *op = &lw->graph->ops[part->root];
-    if (!is_softmax(op) && !is_grouped(op) && op->kind != QDQI_OP_LAYERNORM && op->kind != QDQI_OP_RMSNORM)
+    if (!is_softmax(op) && !is_grouped(op) && !is_reduce(op) && op->kind != QDQI_OP_LAYERNORM &&
+        op->kind != QDQI_OP_RMSNORM)
         return QDQ_E_UNSUPPORTED; /* of another recipe */
     if (op->n_in > QDQI_CHAIN_OPERANDS) return qdqi_refuse(err, "norm", "operands");
     const qdqi_lower_point here = qdqi_lower_here(lw);

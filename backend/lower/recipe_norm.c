@@ -30,33 +30,6 @@ static qdq_status vector_arg(qdqi_lower *lw, norm *m, uint32_t port, qdqi_dnnl_a
     return QDQ_OK;
 }
 
-static qdq_status reduced(qdqi_lower *lw, norm *m, const int64_t *axes, int64_t n, qdq_error *err) {
-    (void)lw;
-    m->kept = m->src;
-    for (int64_t i = 0; i < n; i++) {
-        int32_t d;
-        if (!qdqi_norm_axis(axes[i], m->src.ndims, &d)) return qdqi_refuse(err, "reduce", "axis");
-        m->kept.dims[d] = 1;
-    }
-    qdqi_set_dense(&m->kept);
-    qdqi_md_of(&m->kept, &m->dst_md);
-    return QDQ_OK;
-}
-
-static qdq_status reduce_axes(qdqi_lower *lw, norm *m, qdq_error *err) {
-    uint32_t n;
-    const int64_t *axes = qdqi_op_s64s(m->op, QDQI_A_AXES, &n);
-    if (m->op->n_in < 2 || m->op->in[1] == QDQI_NONE) return reduced(lw, m, axes, n, err);
-    const qdqi_lval *lv = qdqi_lower_val(lw, m->op->in[1]);
-    if (lv->data == NULL || !qdqi_is_dense(&lv->desc)) return qdqi_refuse(err, "reduce", "runtime_axes");
-    int64_t values[QDQ_MAX_NDIMS];
-    const int64_t k = qdqi_n_elems(&lv->desc);
-    if (k > QDQ_MAX_NDIMS) return qdqi_refuse(err, "reduce", "axis");
-    for (int64_t i = 0; i < k; i++)
-        values[i] = qdqi_load_i64(lv->data, lv->desc.dtype, i);
-    return reduced(lw, m, values, k, err);
-}
-
 static qdq_status gamma_and_beta(qdqi_lower *lw, norm *m, bool *affine, qdq_error *err) {
     *affine = qdqi_op_bool(m->op, QDQI_A_USE_AFFINE);
     if (m->op->n_out != 1) return qdqi_refuse(err, "norm", "statistics");
@@ -178,7 +151,10 @@ static qdq_status lower_norm(qdqi_lower *lw, const qdqi_part *part, bool integer
     qdqi_md_of(&m->src, &m->src_md);
     qdqi_md_of(&m->layout, &m->dst_md);
     if (gn) QDQI_TRY(channels_last(m, err));
-    if (reduce) QDQI_TRY(reduce_axes(lw, m, err));
+    if (reduce) {
+        QDQI_TRY(qdqi_reduce_kept(lw, m->op, &m->src, &m->kept, err));
+        qdqi_md_of(&m->kept, &m->dst_md);
+    }
     m->dst_md.dtype = m->layout.dtype;
     uint32_t n_done = 0;
     qdqi_posts posts = {

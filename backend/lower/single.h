@@ -32,8 +32,11 @@ qdq_status qdqi_lower_dynamic_quantize(qdqi_lower *lw, const qdqi_op *op, qdq_er
 qdq_status qdqi_lower_links(qdqi_lower *lw, const qdqi_chain *chain, uint32_t first, qdq_error *err);
 /* dq - elementwise or movement - q on the native kernels. */
 qdq_status qdqi_recipe_glue(qdqi_lower *lw, const qdqi_part *part, qdq_error *err);
-/* Softmax and normalisations on native primitives. A bare UNSUPPORTED for other roots. */
+/* Softmax, normalisations and reductions on native primitives. A bare UNSUPPORTED for other roots. */
 qdq_status qdqi_recipe_lines(qdqi_lower *lw, const qdqi_part *part, qdq_error *err);
+/* The dims of a reduction's source with the reduced ones as 1, row-major. */
+qdq_status qdqi_reduce_kept(qdqi_lower *lw, const qdqi_op *op, const qdq_tensor_desc *src, qdq_tensor_desc *kept,
+                            qdq_error *err);
 /* Chains of binary ops on kernels/binary. */
 qdq_status qdqi_recipe_binary(qdqi_lower *lw, const qdqi_part *part, qdq_error *err);
 /* A part of a buffer: the box `part` that starts `offset` elements into it. */

@@ -1,0 +1,88 @@
+#include "kernels/reduce/reduce.h"
+#include "level_sweep.h"
+#include "rows_data.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+#include <vector>
+
+namespace {
+
+using Reduce = LevelSweep;
+
+double join(qk_reduce_op op, double acc, double x) {
+    switch (op) {
+    case QK_REDUCE_SUM: return acc + x;
+    case QK_REDUCE_ABS: return acc + std::fabs(x);
+    case QK_REDUCE_SQUARES: return acc + x * x;
+    case QK_REDUCE_MAX: return std::fmax(acc, x);
+    case QK_REDUCE_MIN: return std::fmin(acc, x);
+    case QK_REDUCE_PROD: return acc * x;
+    }
+    return acc;
+}
+
+double value(const qk_reduce &r, const EndedRow &x, size_t i) {
+    if (!is_x8(r.src)) return double(x[i]);
+    return (double(x[i]) - double(r.zp)) * (r.op == QK_REDUCE_PROD ? double(r.scale) : 1.0);
+}
+
+TEST_F(Reduce, RunsAndColumnsMatchDoubles) {
+    for (qdq_dtype src : kRowTypes)
+        for (int op = QK_REDUCE_SUM; op <= QK_REDUCE_PROD; op++)
+            for (size_t n : {0u, 1u, 7u, 16u, 31u, 64u, 100u, 1031u, 9001u}) {
+                qk_reduce r = {qk_reduce_op(op), src, 5.0f, 0.013f};
+                const bool is_product = r.op == QK_REDUCE_PROD;
+                const EndedRow x(src, n, 3 + n, is_product ? 0.1f : 2.0f, is_product ? 1.0f : 0.25f);
+                double want = qk_reduce_none(r.op), size = 0;
+                for (size_t i = 0; i < n; i++) {
+                    want = join(r.op, want, value(r, x, i));
+                    size += r.op == QK_REDUCE_SQUARES ? value(r, x, i) * value(r, x, i) : std::fabs(value(r, x, i));
+                }
+                const double slack = is_product ? 1e-5 * std::fabs(want) + 1e-300 : is_x8(src) ? 0.0 : 3e-7 * size;
+                each_level([&] {
+                    const qk_reduce_fns *fns = qk_reduce_choose(&r, nullptr);
+                    ASSERT_NE(fns, nullptr);
+                    const double got = fns->run(&r, x.data(), n);
+                    if (n == 0) {
+                        ASSERT_EQ(got, want);
+                    } else {
+                        ASSERT_NEAR(got, want, slack) << op << " " << qdq_dtype_name(src) << " n" << n;
+                    }
+                    const size_t cols = n < 3 ? n : 37 < n ? 37 : 3, stride = cols + 2;
+                    const size_t rows = cols == 0 ? 0 : (n + 2) / stride;
+                    std::vector<double> acc(cols, qk_reduce_none(r.op));
+                    fns->cols(&r, x.data(), rows, cols, stride, acc.data());
+                    for (size_t c = 0; c < cols; c++) {
+                        double down = qk_reduce_none(r.op);
+                        for (size_t k = 0; k < rows; k++)
+                            down = join(r.op, down, value(r, x, k * stride + c));
+                        if (rows == 0) continue;
+                        ASSERT_NEAR(acc[c], down, is_product ? 1e-5 * std::fabs(down) + 1e-300 : slack)
+                            << op << " col " << c;
+                    }
+                });
+            }
+}
+
+TEST_F(Reduce, ANaNIsFoundAndOtherRequestsAreRefused) {
+    const qk_reduce_op ops[] = {QK_REDUCE_MAX, QK_REDUCE_MIN};
+    for (qk_reduce_op op : ops)
+        for (size_t at : {0u, 17u, 69u}) {
+            std::vector<float> x(70, 1.0f);
+            x[at] = NAN;
+            const qk_reduce r = {op, QDQ_DTYPE_F32, 0, 1};
+            each_level([&] {
+                const qk_reduce_fns *fns = qk_reduce_choose(&r, nullptr);
+                EXPECT_TRUE(std::isnan(fns->run(&r, x.data(), 70)));
+                std::vector<double> acc(10, qk_reduce_none(op));
+                fns->cols(&r, x.data(), 7, 10, 10, acc.data());
+                for (size_t c = 0; c < 10; c++)
+                    EXPECT_EQ(std::isnan(acc[c]), c == at % 10);
+            });
+        }
+    const qk_reduce bad = {QK_REDUCE_SUM, QDQ_DTYPE_S32, 0, 1};
+    EXPECT_EQ(qk_reduce_choose(&bad, nullptr), nullptr);
+}
+
+} // namespace
