@@ -60,6 +60,7 @@ bench_peer *bench_peer_finish(bench_peer *p, dnnl_primitive_desc_t pd) {
     if (pd && dnnl_primitive_create(&p->primitive, pd) == dnnl_success) {
         if (dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name) == dnnl_success && name)
             snprintf(p->name, sizeof p->name, "%s", name);
+        if (dnnl_primitive_execute(p->primitive, p->stream, p->n_args, p->args) != dnnl_success) bench_peer_destroy(&p);
     } else {
         bench_peer_destroy(&p);
     }
@@ -120,12 +121,14 @@ bench_peer *bench_peer_pool(const bench_tensor *src, const bench_tensor *dst, bo
     if (!p) return NULL;
     dnnl_memory_desc_t s = bench_peer_desc(src), d = bench_peer_desc(dst);
     dnnl_primitive_desc_t pd = NULL;
-    const dnnl_dims_t k = {kernel, kernel}, by = {stride, stride}, none = {0}, p0 = {pad, pad};
+    const dnnl_dims_t k = {kernel, kernel}, by = {stride, stride}, none = {0}, before = {pad, pad};
+    const dnnl_dims_t behind = {(dst->dims[2] - 1) * stride + kernel - src->dims[2] - pad,
+                                (dst->dims[3] - 1) * stride + kernel - src->dims[3] - pad};
     bench_peer_arg(p, DNNL_ARG_SRC, s, src->data);
     bench_peer_arg(p, DNNL_ARG_DST, d, dst->data);
     (void)dnnl_pooling_forward_primitive_desc_create(&pd, p->engine, dnnl_forward_inference,
                                                      is_max ? dnnl_pooling_max : dnnl_pooling_avg_exclude_padding, s, d,
-                                                     k, by, none, p0, p0, NULL);
+                                                     by, k, none, before, behind, NULL);
     p = bench_peer_finish(p, pd);
     dnnl_memory_desc_destroy(s);
     dnnl_memory_desc_destroy(d);

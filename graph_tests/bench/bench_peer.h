@@ -26,7 +26,7 @@ typedef struct bench_tensor {
 bench_peer *bench_peer_reorder(const bench_tensor *src, const bench_tensor *dst);
 /* dst = relu(src0 + src1), the sources' scales and the destination's as oneDNN takes them; zero points are not supported. */
 bench_peer *bench_peer_add_relu(const bench_tensor *src0, const bench_tensor *src1, const bench_tensor *dst);
-/* Square windows over two axes, maximum or average of what is inside. */
+/* Square windows over two axes, maximum or average of what is inside; padding behind is what the sizes leave. */
 bench_peer *bench_peer_pool(const bench_tensor *src, const bench_tensor *dst, bool is_max, int64_t kernel,
                             int64_t stride, int64_t pad);
 bench_peer *bench_peer_concat(const bench_tensor *src0, const bench_tensor *src1, const bench_tensor *dst, int axis);

@@ -18,7 +18,7 @@ typedef struct kbench_floors {
     void (*requantize_s8)(const int8_t *src, int8_t *dst, size_t n, float factor, float low, float zp);
     /* q = sat(rint(max(a * a_factor + b * b_factor, 0))), s8 */
     void (*add_relu_s8)(const int8_t *a, const int8_t *b, int8_t *dst, size_t n, float a_factor, float b_factor);
-    /* dst[i] = max of the 2x2 window at 2i of the two rows; n results, a multiple of 32 */
+    /* dst[i] = max of the 2x2 window at 2i of the two rows; n results, at least 16 */
     void (*max_2x2_u8)(const uint8_t *row0, const uint8_t *row1, uint8_t *dst, size_t n);
 } kbench_floors;
 

@@ -41,11 +41,21 @@ static void add_relu_s8(const int8_t *a, const int8_t *b, int8_t *dst, size_t n,
                       _mm_storeu_si128((__m128i *)(dst + i + 16 * k), narrow(_mm512_max_ps(x, _mm512_setzero_ps()))));
 }
 
+/* The last results may be made twice. */
 static void max_2x2_u8(const uint8_t *row0, const uint8_t *row1, uint8_t *dst, size_t n) {
-    for (size_t i = 0; i < n; i += 32) {
+    size_t i = 0;
+    for (; n - i >= 32; i += 32) {
         __m512i m = _mm512_max_epu8(_mm512_loadu_si512(row0 + 2 * i), _mm512_loadu_si512(row1 + 2 * i));
         m = _mm512_max_epu8(m, _mm512_srli_epi16(m, 8));
         _mm256_storeu_si256((__m256i *)(dst + i), _mm512_cvtepi16_epi8(m));
+    }
+    while (i < n) {
+        const size_t k = n - i < 16 ? n - 16 : i;
+        __m256i m = _mm256_max_epu8(_mm256_loadu_si256((const __m256i *)(row0 + 2 * k)),
+                                    _mm256_loadu_si256((const __m256i *)(row1 + 2 * k)));
+        m = _mm256_max_epu8(m, _mm256_srli_epi16(m, 8));
+        _mm_storeu_si128((__m128i *)(dst + k), _mm256_cvtepi16_epi8(m));
+        i = k + 16;
     }
 }
 

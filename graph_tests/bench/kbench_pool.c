@@ -26,17 +26,13 @@ static void run(void *arg, int part, int n_parts) {
     if (n) qk_pool_run(&c->pool, &c->quant, c->src, c->dst, first, n, c->scratch + (size_t)part * c->scratch_bytes);
 }
 
-/* 2x2, channels first. The last block of a row overlaps the one before. */
+/* 2x2, channels first. */
 static void run_floor(void *arg, int part, int n_parts) {
     const pool_case *c = arg;
     const size_t w = (size_t)c->pool.in[2], ow = w / 2;
     size_t n, first = kbench_part((size_t)(c->pool.n * c->pool.c * c->pool.out[1]), 1, part, n_parts, &n);
-    for (size_t r = first; r < first + n; r++) {
-        const uint8_t *row = c->src + 2 * r * w;
-        uint8_t *dst = c->dst + r * ow;
-        kbench_floors_of_host()->max_2x2_u8(row, row + w, dst, ow / 32 * 32);
-        if (ow % 32) kbench_floors_of_host()->max_2x2_u8(row + w - 64, row + 2 * w - 64, dst + ow - 32, 32);
-    }
+    for (size_t r = first; r < first + n; r++)
+        kbench_floors_of_host()->max_2x2_u8(c->src + 2 * r * w, c->src + (2 * r + 1) * w, c->dst + r * ow, ow);
 }
 
 static void strides_of(int64_t c, int64_t h, int64_t w, bool last, int64_t *out) {
@@ -90,7 +86,7 @@ static void measure(kbench *b, const shape *s, const window *win, bool last) {
     (void)prepare(&c, 1);
     c.scratch_bytes = (c.pool.scratch_bytes + 127) / 64 * 64;
     c.scratch = kbench_buffer(b, 64 * c.scratch_bytes);
-    const bool has_floor = win->is_max && win->kernel == 2 && !last && kbench_floors_of_host() && s->w >= 64;
+    const bool has_floor = win->is_max && win->kernel == 2 && !last && kbench_floors_of_host();
     const kbench_case kase = {.name = name,
                               .read_bytes = in,
                               .write_bytes = out,

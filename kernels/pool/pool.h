@@ -30,10 +30,22 @@ typedef struct qk_pool {
     qdq_dtype src, dst; /* U8 S8 */
     int64_t n, c, in[3], out[3], kernel[3], stride[3], dilation[3], pad_begin[3], pad_end[3];
     /* set by qk_pool_init */
-    bool is_global;
+    bool is_global, is_grid;
     size_t n_tasks, scratch_bytes;
     const struct qk_pool_row *row;
 } qk_pool;
+
+/* An average of n taps in integers, from their sum S (of bytes as 0 … 255): (S * factor + add) / 2^16, rounded; within `near` of
+ * a half up where the bit of `ties` says so that belongs to the whole part, and saturated. Made only where this is the formula
+ * above for every S there is; otherwise n is 0. A result of type S8 is 128 more. */
+typedef struct qk_pool_mean {
+    int32_t n, add;
+    uint16_t factor, near;
+    uint8_t ties[32];
+    bool to_signed;
+} qk_pool_mean;
+
+enum { QK_POOL_GRID_TAPS = 16 };
 
 /* Scales and zero points, which may be known only at run time. */
 typedef struct qk_pool_quant {
@@ -42,6 +54,7 @@ typedef struct qk_pool_quant {
     bool add_zp_first;
     bool is_same;       /* a maximum needs no requantization */
     uint8_t table[256]; /* of a maximum otherwise */
+    qk_pool_mean mean;  /* of whole windows */
 } qk_pool_quant;
 
 /* Check and choose, under the present cap. False: a type not of the above, an extent, kernel, stride or dilation below 1 (n, c,

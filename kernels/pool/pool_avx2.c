@@ -1,5 +1,4 @@
-#include "kernels/pool/pool_row.h"
-#include "kernels/simd/avx2_x8.h"
+#include "kernels/pool/pool_grid_body.h"
 
 /* Tails as the reference does them. */
 static __m256i load(const void *p) {
@@ -149,5 +148,5 @@ static void average_rows(const uint8_t *const *rows, size_t n_rows, uint8_t *dst
     }
 }
 
-const qk_pool_row qk_pool_row_avx2 = {max_rows, sum_rows,       average_rows, add32,      sum8,
-                                      max_of,   every_second32, finish,       QK_ISA_avx2};
+const qk_pool_row qk_pool_row_avx2 = {max_grid, mean_grid, max_rows,       sum_rows, average_rows, add32,
+                                      sum8,     max_of,    every_second32, finish,   QK_ISA_avx2};

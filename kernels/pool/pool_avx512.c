@@ -1,5 +1,4 @@
-#include "kernels/pool/pool_row.h"
-#include "kernels/simd/avx512_x8.h"
+#include "kernels/pool/pool_grid_body.h"
 
 static __mmask64 bytes(size_t n) {
     return n >= 64 ? ~(__mmask64)0 : ((__mmask64)1 << n) - 1;
@@ -78,13 +77,19 @@ static void add32(int32_t *acc, const int32_t *a, size_t n) {
 
 static int64_t sum8(const uint8_t *a, size_t n, bool is_signed) {
     /* A signed byte plus 128 is the unsigned byte with the top bit turned round. */
-    __m512i flip = _mm512_set1_epi8(is_signed ? -128 : 0), sum = _mm512_setzero_si512();
-    for (size_t i = 0; i < n; i += 64) {
+    const __m512i flip = _mm512_set1_epi8(is_signed ? -128 : 0), zero = _mm512_setzero_si512();
+    __m512i sum[4] = {zero, zero, zero, zero};
+    size_t i = 0;
+    for (; n - i >= 256; i += 256)
+        QK_FOUR_TIMES(k, __m512i b = _mm512_xor_si512(_mm512_loadu_si512(a + i + 64 * k), flip);
+                      sum[k] = _mm512_add_epi64(sum[k], _mm512_sad_epu8(b, zero)));
+    for (; i < n; i += 64) {
         __mmask64 lanes = bytes(n - i);
         __m512i b = _mm512_maskz_mov_epi8(lanes, _mm512_xor_si512(_mm512_maskz_loadu_epi8(lanes, a + i), flip));
-        sum = _mm512_add_epi64(sum, _mm512_sad_epu8(b, _mm512_setzero_si512()));
+        sum[0] = _mm512_add_epi64(sum[0], _mm512_sad_epu8(b, zero));
     }
-    return _mm512_reduce_add_epi64(sum) - (is_signed ? 128 * (int64_t)n : 0);
+    sum[0] = _mm512_add_epi64(_mm512_add_epi64(sum[0], sum[1]), _mm512_add_epi64(sum[2], sum[3]));
+    return _mm512_reduce_add_epi64(sum[0]) - (is_signed ? 128 * (int64_t)n : 0);
 }
 
 static uint8_t max_of(const uint8_t *a, size_t n, bool is_signed) {
@@ -112,6 +117,8 @@ static void every_second32(const int32_t *a, int32_t *dst, size_t n) {
 /* qk_pool_end in registers. */
 typedef struct ending {
     qk512_divisor divisor;
+    __m512 fixed_factor, fixed_shift;
+    bool is_fixed;
     __m512i bias, zp;
     __m512 factor, zp_f32;
     bool add_zp_first, is_signed;
@@ -119,7 +126,12 @@ typedef struct ending {
 
 QK_INLINE ending ending_of(const qk_pool_end *e) {
     __m512i zp = _mm512_set1_epi32(e->zp);
-    return (ending){qk512_divisor_of(_mm512_set1_ps(e->scale)),
+    const qk512_divisor d = qk512_divisor_of(_mm512_set1_ps(e->scale));
+    const bool is_fixed = qk_fixed_ok(e->scale, e->zp);
+    return (ending){d,
+                    _mm512_mul_ps(d.recip, _mm512_set1_ps(QK_FIXED_ONE)),
+                    _mm512_set1_ps(qk_fixed_shift(is_fixed ? e->zp : 0)),
+                    is_fixed,
                     _mm512_set1_epi32(e->bias),
                     zp,
                     _mm512_set1_ps(e->factor),
@@ -130,7 +142,11 @@ QK_INLINE ending ending_of(const qk_pool_end *e) {
 
 QK_INLINE void finish_lanes(const ending *e, __m512i sum, uint8_t *dst, __mmask16 lanes) {
     __m512 x = _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_sub_epi32(sum, e->bias)), e->factor);
-    __m512i q = qk512_round(qk512_divide(e->divisor, x), e->zp, e->zp_f32, e->add_zp_first);
+    __m512i q = qk512_fixed(x, e->fixed_factor, e->fixed_shift);
+    if (e->is_fixed && qk512_fixed_sure(lanes, q) == lanes)
+        q = _mm512_srai_epi32(q, 16);
+    else
+        q = qk512_round(qk512_divide(e->divisor, x), e->zp, e->zp_f32, e->add_zp_first);
     if (lanes != 0xffff) {
         qk512_store8_lanes(dst, lanes, q, e->is_signed);
         return;
@@ -172,5 +188,5 @@ static void average_rows(const uint8_t *const *rows, size_t n_rows, uint8_t *dst
     }
 }
 
-const qk_pool_row qk_pool_row_avx512 = {max_rows, sum_rows,       average_rows, add32,        sum8,
-                                        max_of,   every_second32, finish,       QK_ISA_avx512};
+const qk_pool_row qk_pool_row_avx512 = {max_grid, mean_grid, max_rows,       sum_rows, average_rows, add32,
+                                        sum8,     max_of,    every_second32, finish,   QK_ISA_avx512};

@@ -71,5 +71,39 @@ static void average_rows(const uint8_t *const *rows, size_t n_rows, uint8_t *dst
     }
 }
 
-const qk_pool_row qk_pool_row_ref = {max_rows, sum_rows,       average_rows, add32,     sum8,
-                                     max_of,   every_second32, finish,       QK_ISA_ref};
+static void max_grid(const qk_pool_grid *g, const uint8_t *src, uint8_t *dst) {
+    const uint8_t flip = g->is_signed ? 0x80 : 0;
+    for (size_t r = 0; r < g->n_rows; r++, src += g->src_row, dst += g->dst_row)
+        for (size_t i = 0; i < g->n; i++) {
+            uint8_t max = 0;
+            for (size_t t = 0; t < g->n_taps; t++)
+                for (size_t k = 0; k < (g->pair ? 2 : 1); k++) {
+                    const uint8_t v = src[i * g->step + g->taps[t] + k] ^ flip;
+                    max = v > max ? v : max;
+                }
+            dst[i] = max ^ flip;
+        }
+}
+
+uint8_t qk_pool_mean_of(const qk_pool_mean *m, uint32_t sum) {
+    const int64_t fixed = (int64_t)sum * m->factor + m->add, whole = fixed >> 16, part = fixed & 0xffff;
+    const int64_t w = whole < 0 ? 0 : whole > 255 ? 255 : whole;
+    const bool is_tie = part >= 0x8000 - m->near && part <= 0x8000 + m->near;
+    const int64_t r = whole + (is_tie ? m->ties[w / 8] >> w % 8 & 1 : part >> 15);
+    return (uint8_t)((r < 0 ? 0 : r > 255 ? 255 : r) ^ (m->to_signed ? 0x80 : 0));
+}
+
+static void mean_grid(const qk_pool_grid *g, const uint8_t *src, uint8_t *dst) {
+    const uint8_t flip = g->is_signed ? 0x80 : 0;
+    for (size_t r = 0; r < g->n_rows; r++, src += g->src_row, dst += g->dst_row)
+        for (size_t i = 0; i < g->n; i++) {
+            uint32_t sum = 0;
+            for (size_t t = 0; t < g->n_taps; t++)
+                for (size_t k = 0; k < (g->pair ? 2 : 1); k++)
+                    sum += src[i * g->step + g->taps[t] + k] ^ flip;
+            dst[i] = qk_pool_mean_of(&g->mean, sum);
+        }
+}
+
+const qk_pool_row qk_pool_row_ref = {max_grid, mean_grid, max_rows,       sum_rows, average_rows, add32,
+                                     sum8,     max_of,    every_second32, finish,   QK_ISA_ref};

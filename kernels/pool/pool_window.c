@@ -80,6 +80,8 @@ bool qk_pool_init(qk_pool *p) {
         i++;
     p->row = rows[i];
     p->is_global = is_global(p);
+    p->is_grid = !p->channels_last && !p->is_global && p->in[0] == 1 && p->out[0] == 1 && p->kernel[0] == 1 &&
+                 p->pad_begin[0] == 0 && p->kernel[1] * p->kernel[2] <= QK_POOL_GRID_TAPS && p->stride[2] <= 2;
     size_t outputs = (size_t)(p->out[0] * p->out[1]);
     p->n_tasks = p->out[2] == 0 || p->c == 0 ? 0 : (size_t)p->n * outputs * (p->channels_last ? 1 : (size_t)p->c);
     /* A sum per channel; or two rows of sums. */
@@ -96,11 +98,46 @@ static uint8_t lowest(qdq_dtype d) {
     return d == QDQ_DTYPE_S8 ? 0x80 : 0;
 }
 
+/* The formula for every sum there is, in integers: the ties are seen where they are, and then all is compared. */
+static qk_pool_mean mean_of(const qk_pool *p, const qk_pool_quant *q, int32_t n) {
+    const qk_pool_mean none = {0};
+    const int32_t src_flip = p->src == QDQ_DTYPE_S8 ? 128 : 0, dst_flip = p->dst == QDQ_DTYPE_S8 ? 128 : 0;
+    const double ratio = (double)q->src_scale / (double)q->dst_scale / n;
+    const double add = q->dst_zp + dst_flip - ratio * n * (q->src_zp + src_flip);
+    /* the product of 16 bits, and what is a whole number of 15 bits with its sign */
+    if (n < 2 || n > QK_POOL_GRID_TAPS || !(ratio >= 0x1p-6 && ratio < 0.999) || !(fabs(add) < 16000.0)) return none;
+    qk_pool_mean m = {.n = n, .factor = (uint16_t)lrint(ratio * 65536.0), .add = (int32_t)lrint(add * 65536.0)};
+    m.to_signed = dst_flip != 0;
+    m.near = (uint16_t)(n * 255 / 2 + 2); /* what the rounded factor may be off */
+    const qk_pool_end end = {
+        n * (q->src_zp + src_flip), (float)((double)q->src_scale / (double)n), q->dst_scale, q->dst_zp, q->add_zp_first,
+        p->dst == QDQ_DTYPE_S8};
+    uint8_t results[QK_POOL_GRID_TAPS * 255 + 1];
+    int32_t sums[QK_POOL_GRID_TAPS * 255 + 1];
+    const int32_t n_sums = n * 255 + 1;
+    for (int32_t s = 0; s < n_sums; s++)
+        sums[s] = s;
+    p->row->finish(sums, results, (size_t)n_sums, &end);
+    for (int32_t s = 0; s < n_sums; s++) {
+        const int64_t fixed = (int64_t)s * m.factor + m.add, whole = fixed >> 16, part = fixed & 0xffff;
+        if (part < 0x8000 - m.near || part > 0x8000 + m.near || whole < 0 || whole > 255) continue;
+        if ((results[s] ^ dst_flip) > whole) m.ties[whole / 8] |= (uint8_t)(1 << whole % 8);
+    }
+    for (int32_t s = 0; s < n_sums; s++)
+        if (results[s] != qk_pool_mean_of(&m, (uint32_t)s)) return none;
+    return m;
+}
+
 bool qk_pool_quant_init(const qk_pool *p, float src_scale, int32_t src_zp, float dst_scale, int32_t dst_zp,
                         bool add_zp_first, qk_pool_quant *out) {
     *out = (qk_pool_quant){.src_scale = src_scale, .dst_scale = dst_scale, .src_zp = src_zp, .dst_zp = dst_zp};
     out->add_zp_first = add_zp_first;
-    if (!p->is_max) return src_zp >= -512 && src_zp <= 512; /* keeps the sums in 32 bits */
+    if (!p->is_max) {
+        if (src_zp < -512 || src_zp > 512) return false; /* keeps the sums in 32 bits */
+        const int64_t taps = p->kernel[0] * p->kernel[1] * p->kernel[2];
+        if (taps <= QK_POOL_GRID_TAPS) out->mean = mean_of(p, out, (int32_t)taps);
+        return true;
+    }
     if (!(src_scale > 0.0f) || isinf(src_scale)) return false;
     int32_t low = p->dst == QDQ_DTYPE_S8 ? INT8_MIN : 0;
     bool zp_fits = dst_zp >= low && dst_zp <= low + 255;
@@ -142,6 +179,44 @@ typedef struct lot {
     bool is_first; /* nothing was handed over yet */
 } lot;
 
+/* Outputs first … end-1 along an axis have whole windows. */
+static void whole_windows(const qk_pool *p, int axis, int64_t *first, int64_t *end) {
+    const int64_t reach = (p->kernel[axis] - 1) * p->dilation[axis] + 1,
+                  room = p->in[axis] + p->pad_begin[axis] - reach;
+    *first = smaller(steps_below(p->pad_begin[axis], p->stride[axis]), p->out[axis]);
+    *end = room < 0 ? *first : larger(smaller(room / p->stride[axis] + 1, p->out[axis]), *first);
+}
+
+/* A row of outputs whose windows are whole along d and h: those that are along w, too, as a grid that has a row per window and a
+ * column per channel. Returns how many are done from output `first` on. */
+static int64_t whole_last(const qk_pool *p, const qk_pool_quant *q, const uint8_t *src, uint8_t *dst, const window *d,
+                          const window *h, int64_t *first) {
+    const int64_t taps = p->kernel[0] * p->kernel[1] * p->kernel[2], row = p->in[2] * p->c;
+    int64_t end;
+    if (taps > QK_POOL_GRID_TAPS || (!p->is_max && q->mean.n == 0) || d->end - d->first != p->kernel[0] ||
+        h->end - h->first != p->kernel[1])
+        return 0;
+    whole_windows(p, 2, first, &end);
+    if (end == *first) return 0;
+    qk_pool_grid g = {.n = (size_t)p->c, .n_rows = (size_t)(end - *first), .step = 1};
+    g.src_row = (size_t)(p->stride[2] * p->c);
+    g.dst_row = (size_t)p->c;
+    g.is_signed = p->src == QDQ_DTYPE_S8;
+    g.mean = q->mean;
+    for (int64_t kd = 0; kd < p->kernel[0]; kd++)
+        for (int64_t kh = 0; kh < p->kernel[1]; kh++)
+            for (int64_t kw = 0; kw < p->kernel[2]; kw++)
+                g.taps[g.n_taps++] =
+                    (size_t)((kd * p->dilation[0] * p->in[1] + kh * p->dilation[1]) * row + kw * p->dilation[2] * p->c);
+    g.last_tap = g.taps[g.n_taps - 1];
+    const int64_t at = (d->start * p->in[1] + h->start) * row + (*first * p->stride[2] - p->pad_begin[2]) * p->c;
+    g.src_bytes = (size_t)(p->in[0] * p->in[1] * row - at);
+    g.dst_bytes = g.n_rows * g.dst_row;
+    (p->is_max ? p->row->max_grid : p->row->mean_grid)(&g, src + at, dst + *first * p->c);
+    if (p->is_max) requantize(q, dst + *first * p->c, g.dst_bytes);
+    return end - *first;
+}
+
 /* ---- channels last: a task is a row of outputs, a window at a time, all channels at once ---- */
 
 static void run_last(const qk_pool *p, const qk_pool_quant *q, const uint8_t *src, uint8_t *dst, place at,
@@ -152,7 +227,10 @@ static void run_last(const qk_pool *p, const qk_pool_quant *q, const uint8_t *sr
     window d = window_at(p, 0, at.od), h = window_at(p, 1, at.oh);
     src += at.plane * p->in[0] * p->in[1] * p->in[2] * p->c;
     dst += at.task * p->out[2] * p->c;
+    int64_t whole_first = 0;
+    const int64_t n_whole = whole_last(p, q, src, dst, &d, &h, &whole_first);
     for (int64_t ow = 0; ow < p->out[2]; ow++, dst += c) {
+        if (ow >= whole_first && ow < whole_first + n_whole) continue;
         window w = window_at(p, 2, ow);
         int64_t taps = (d.end - d.first) * (h.end - h.first) * (w.end - w.first);
         lot l; /* not initialized as a whole: a kilobyte per window */
@@ -363,6 +441,82 @@ static void run_plain(const qk_pool *p, const qk_pool_quant *q, const uint8_t *s
     }
 }
 
+/* ---- plain, two axes, few taps: all rows of a plane at once where the windows are whole ---- */
+
+/* One column of windows that are not whole, in n rows where they are whole along h, the first of them at `plane`'s row `y`. */
+static void edge_column(const qk_pool *p, const qk_pool_quant *q, const uint8_t *plane, int64_t y, int64_t ow,
+                        uint8_t *dst, int64_t n) {
+    enum { CHUNK = 64 };
+    const window w = window_at(p, 2, ow);
+    const int64_t taps = p->kernel[1] * (w.end - w.first);
+    const bool is_signed = p->src == QDQ_DTYPE_S8;
+    const uint8_t flip = is_signed ? 0x80 : 0;
+    const qk_pool_end end = end_of(p, q, taps, p->kernel[1] * w.counted);
+    int32_t sums[CHUNK];
+    uint8_t results[CHUNK];
+    for (int64_t r = 0, m; r < n; r += m) {
+        m = smaller(n - r, CHUNK);
+        for (int64_t k = 0; k < m; k++) {
+            const uint8_t *row = plane + (y + (r + k) * p->stride[1]) * p->in[2] + w.start;
+            uint8_t max = 0;
+            int32_t sum = 0;
+            for (int64_t kh = 0; kh < p->kernel[1]; kh++, row += p->dilation[1] * p->in[2])
+                for (int64_t kw = w.first; kw < w.end; kw++) {
+                    const uint8_t v = row[kw * p->dilation[2]] ^ flip;
+                    max = v > max ? v : max;
+                    sum += v;
+                }
+            results[k] = max ^ flip;
+            sums[k] = sum - (is_signed ? 128 : 0) * (int32_t)taps;
+        }
+        if (!p->is_max)
+            p->row->finish(sums, results, (size_t)m, &end);
+        else if (taps == 0)
+            memset(results, lowest(p->dst), (size_t)m);
+        else
+            requantize(q, results, (size_t)m);
+        for (int64_t k = 0; k < m; k++)
+            dst[(r + k) * p->out[2]] = results[k];
+    }
+}
+
+/* n rows of a plane from `at` on; false: no grid of whole windows in them. */
+static bool run_grid(const qk_pool *p, const qk_pool_quant *q, const uint8_t *src, uint8_t *dst, place at, int64_t n,
+                     char *scratch) {
+    qk_pool_grid g = {.is_signed = p->src == QDQ_DTYPE_S8, .mean = q->mean, .step = (size_t)p->stride[2]};
+    int64_t first[3], end[3];
+    for (int a = 1; a < 3; a++)
+        whole_windows(p, a, &first[a], &end[a]);
+    const int64_t top = larger(first[1], at.oh), bottom = larger(smaller(end[1], at.oh + n), top);
+    const int64_t wide = end[2] - first[2], n_rows = bottom - top;
+    if (n_rows == 0 || wide < 8 || (!p->is_max && q->mean.n == 0)) return false;
+    const uint8_t *plane = src + at.plane * p->in[1] * p->in[2];
+    uint8_t *rows_dst = dst + (at.task + top - at.oh) * p->out[2];
+    const int64_t y = top * p->stride[1] - p->pad_begin[1];
+    const int64_t from = y * p->in[2] + first[2] * p->stride[2] - p->pad_begin[2];
+    g.n = (size_t)wide;
+    g.n_rows = (size_t)n_rows;
+    g.src_row = (size_t)(p->stride[1] * p->in[2]);
+    g.dst_row = (size_t)p->out[2];
+    g.pair = p->kernel[2] == 2 && p->dilation[2] == 1 && g.step == 2;
+    for (int64_t kh = 0; kh < p->kernel[1]; kh++)
+        for (int64_t kw = 0; kw < (g.pair ? 1 : p->kernel[2]); kw++)
+            g.taps[g.n_taps++] = (size_t)(kh * p->dilation[1] * p->in[2] + kw * p->dilation[2]);
+    g.last_tap = g.taps[g.n_taps - 1];
+    g.src_bytes = (size_t)(p->in[1] * p->in[2] - from);
+    g.dst_bytes = (size_t)(n_rows * p->out[2] - first[2]);
+    (p->is_max ? p->row->max_grid : p->row->mean_grid)(&g, plane + from, rows_dst + first[2]);
+    for (int64_t r = 0; r < n_rows && p->is_max && !q->is_same; r++)
+        requantize(q, rows_dst + r * p->out[2] + first[2], (size_t)wide);
+    for (int64_t ow = 0; ow < p->out[2]; ow++) {
+        if (ow == first[2]) ow = end[2];
+        if (ow < p->out[2]) edge_column(p, q, plane, y, ow, rows_dst + ow, n_rows);
+    }
+    for (int64_t r = at.oh, last = r + n; r < last; r++, at.oh++, at.task++)
+        if (r < top || r >= bottom) run_plain(p, q, src, dst, at, scratch);
+    return true;
+}
+
 void qk_pool_run(const qk_pool *pool, const qk_pool_quant *quant, const void *src, void *dst, size_t first, size_t n,
                  void *scratch) {
     if (n == 0) return;
@@ -370,6 +524,14 @@ void qk_pool_run(const qk_pool *pool, const qk_pool_quant *quant, const void *sr
     at.oh = at.task % pool->out[1];
     at.od = at.task / pool->out[1] % pool->out[0];
     at.plane = at.task / pool->out[1] / pool->out[0];
+    while (pool->is_grid && n > 0) {
+        const int64_t n_rows = smaller((int64_t)n, pool->out[1] - at.oh);
+        if (!run_grid(pool, quant, src, dst, at, n_rows, scratch)) break;
+        n -= (size_t)n_rows;
+        at.task += n_rows;
+        at.oh = 0;
+        at.plane++;
+    }
     for (; n > 0; n--, at.task++) {
         (pool->channels_last ? run_last : run_plain)(pool, quant, src, dst, at, scratch);
         if (++at.oh == pool->out[1]) {

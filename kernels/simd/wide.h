@@ -4,6 +4,8 @@
 #ifndef QK_SIMD_WIDE_H
 #define QK_SIMD_WIDE_H
 
+#include <stdint.h>
+
 #if defined(__AVX512BW__)
 
 #include "kernels/simd/avx512_x8.h"
@@ -42,6 +44,32 @@ QK_INLINE qkw_i qkw_as_i(qkw_f v) {
 }
 QK_INLINE qkw_i qkw_xor(qkw_i a, qkw_i b) {
     return _mm512_xor_si512(a, b);
+}
+QK_INLINE qkw_i qkw_and(qkw_i a, qkw_i b) {
+    return _mm512_and_si512(a, b);
+}
+/* a where the word x is at most y (unsigned), else b. */
+QK_INLINE qkw_i qkw_where_at_most(qkw_i x, qkw_i y, qkw_i a, qkw_i b) {
+    return _mm512_mask_blend_epi16(_mm512_cmple_epu16_mask(x, y), b, a);
+}
+/* Bytes: b where the top bit of x is set, else a. */
+QK_INLINE qkw_i qkw_by_top_bit(qkw_i x, qkw_i a, qkw_i b) {
+    return _mm512_mask_blend_epi8(_mm512_movepi8_mask(x), a, b);
+}
+/* The word a, and one more where the sum of words that is x is less than one of its parts y: where it has wrapped. */
+QK_INLINE qkw_i qkw_add_carry(qkw_i a, qkw_i x, qkw_i y) {
+    return _mm512_mask_sub_epi16(a, _mm512_cmplt_epu16_mask(x, y), a, _mm512_set1_epi16(-1));
+}
+/* Sixteen bytes in every lane. */
+QK_INLINE qkw_i qkw_four_times(const uint8_t bytes[16]) {
+    return _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)bytes));
+}
+/* The low bytes of all words, in the lower half. */
+QK_INLINE qkw_i qkw_even_bytes(qkw_i v) {
+    return _mm512_castsi256_si512(_mm512_cvtepi16_epi8(v));
+}
+QK_INLINE void qkw_store_low(void *p, qkw_i v) {
+    _mm256_storeu_si256((__m256i *)p, _mm512_castsi512_si256(v));
 }
 QK_INLINE qkw_f qkw_trunc(qkw_f x) {
     return _mm512_roundscale_ps(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
@@ -93,6 +121,29 @@ QK_INLINE qkw_i qkw_as_i(qkw_f v) {
 }
 QK_INLINE qkw_i qkw_xor(qkw_i a, qkw_i b) {
     return _mm256_xor_si256(a, b);
+}
+QK_INLINE qkw_i qkw_and(qkw_i a, qkw_i b) {
+    return _mm256_and_si256(a, b);
+}
+QK_INLINE qkw_i qkw_where_at_most(qkw_i x, qkw_i y, qkw_i a, qkw_i b) {
+    return _mm256_blendv_epi8(b, a, _mm256_cmpeq_epi16(_mm256_min_epu16(x, y), x));
+}
+QK_INLINE qkw_i qkw_by_top_bit(qkw_i x, qkw_i a, qkw_i b) {
+    return _mm256_blendv_epi8(a, b, x);
+}
+QK_INLINE qkw_i qkw_add_carry(qkw_i a, qkw_i x, qkw_i y) {
+    qkw_i not_less = _mm256_cmpeq_epi16(_mm256_max_epu16(x, y), x); /* all ones, or where it has wrapped 0 */
+    return _mm256_add_epi16(a, _mm256_add_epi16(not_less, _mm256_set1_epi16(1)));
+}
+QK_INLINE qkw_i qkw_four_times(const uint8_t bytes[16]) {
+    return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)bytes));
+}
+QK_INLINE qkw_i qkw_even_bytes(qkw_i v) {
+    v = _mm256_and_si256(v, _mm256_set1_epi16(0xff));
+    return _mm256_permute4x64_epi64(_mm256_packus_epi16(v, v), 0x08);
+}
+QK_INLINE void qkw_store_low(void *p, qkw_i v) {
+    _mm_storeu_si128((__m128i *)p, _mm256_castsi256_si128(v));
 }
 QK_INLINE qkw_f qkw_trunc(qkw_f x) {
     return _mm256_round_ps(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
