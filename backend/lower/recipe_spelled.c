@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_SEGMENTS = 4, MAX_BUFS = 16, GRAIN_ELEMS = 8 * 1024, MAX_THREADS = 256, LANES = 8 };
+enum { MAX_SEGMENTS = 4, MAX_BUFS = 16, GRAIN_ELEMS = 8 * 1024, BLOCK_ELEMS = 2048, MAX_THREADS = 256, LANES = 8 };
 
 /* Quantize, Dequantize */
 typedef struct pair {
@@ -31,6 +31,7 @@ typedef struct segment {
 
 typedef struct spelled_impl {
     int64_t n_rows, n; /* n: elements of a row */
+    int64_t rows;      /* done at a time */
     bool centred, reciprocal, inverse_root;
     float epsilon;
     qk_binary load; /* from 8 bits */
@@ -86,66 +87,96 @@ static void through(const pair *p, float *x, uint8_t *integers, int64_t n) {
     p->dq_fn(&p->dq, integers, NULL, x, (size_t)n);
 }
 
-static float scalar_through(const pair *p, float x) {
-    uint8_t integer;
-    through(p, &x, &integer, 1);
-    return x;
+/* Some rows at a time, so that what there is one of per row goes through its pairs together. */
+typedef struct row_block {
+    int64_t first, n;
+    float *loaded, *d, *squares; /* n rows each */
+    uint8_t *integers[2];        /* n rows each */
+    float *factors;              /* one per row: means at first, then what the row is divided by or multiplied with */
+} row_block;
+
+static void centre(const spelled_impl *s, const row_block *r, const float *x) {
+    for (int64_t i = 0; i < r->n; i++)
+        r->factors[i] = (float)(sum_of(x + i * s->n, s->n) / (double)s->n);
+    through(&s->pairs[QDQI_SPELLED_MEAN], r->factors, r->integers[0], r->n);
+    for (int64_t i = 0; i < r->n; i++) {
+        const float mean = r->factors[i];
+        for (int64_t k = i * s->n; k < (i + 1) * s->n; k++)
+            r->d[k] = x[k] - mean;
+    }
+    through(&s->pairs[QDQI_SPELLED_CENTRE], r->d, r->integers[0], r->n * s->n);
 }
 
-/* What the row is divided by, or multiplied with. */
-static float factor_of(const spelled_impl *s, const float *d, float *squares, uint8_t *integers) {
-    double sum;
+static void find_factors(const spelled_impl *s, const row_block *r, const float *d) {
+    float *v = r->factors;
     if (s->pairs[QDQI_SPELLED_SQUARE].on) {
-        for (int64_t i = 0; i < s->n; i++)
-            squares[i] = d[i] * d[i];
-        through(&s->pairs[QDQI_SPELLED_SQUARE], squares, integers, s->n);
-        sum = sum_of(squares, s->n);
+        for (int64_t k = 0; k < r->n * s->n; k++)
+            r->squares[k] = d[k] * d[k];
+        through(&s->pairs[QDQI_SPELLED_SQUARE], r->squares, r->integers[0], r->n * s->n);
+        for (int64_t i = 0; i < r->n; i++)
+            v[i] = (float)(sum_of(r->squares + i * s->n, s->n) / (double)s->n);
     } else {
-        sum = sum_of_squares(d, s->n);
+        for (int64_t i = 0; i < r->n; i++)
+            v[i] = (float)(sum_of_squares(d + i * s->n, s->n) / (double)s->n);
     }
-    float v = scalar_through(&s->pairs[QDQI_SPELLED_VARIANCE], (float)(sum / (double)s->n));
-    v = scalar_through(&s->pairs[QDQI_SPELLED_SHIFT], v + s->epsilon);
-    v = s->inverse_root ? (float)pow((double)v, -0.5) : sqrtf(v);
-    v = scalar_through(&s->pairs[QDQI_SPELLED_ROOT], v);
-    return s->reciprocal ? scalar_through(&s->pairs[QDQI_SPELLED_RECIPROCAL], 1.0f / v) : v;
+    through(&s->pairs[QDQI_SPELLED_VARIANCE], v, r->integers[0], r->n);
+    for (int64_t i = 0; i < r->n; i++)
+        v[i] += s->epsilon;
+    through(&s->pairs[QDQI_SPELLED_SHIFT], v, r->integers[0], r->n);
+    for (int64_t i = 0; i < r->n; i++)
+        v[i] = s->inverse_root ? (float)pow((double)v[i], -0.5) : sqrtf(v[i]);
+    through(&s->pairs[QDQI_SPELLED_ROOT], v, r->integers[0], r->n);
+    if (!s->reciprocal) return;
+    for (int64_t i = 0; i < r->n; i++)
+        v[i] = 1.0f / v[i];
+    through(&s->pairs[QDQI_SPELLED_RECIPROCAL], v, r->integers[0], r->n);
 }
 
-static void run_row(const spelled_impl *s, void *const *bufs, int64_t row, float *scratch) {
-    float *loaded = scratch, *d = scratch + s->n, *squares = scratch + 2 * s->n;
-    uint8_t *integers[2] = {(uint8_t *)(scratch + 3 * s->n), (uint8_t *)(scratch + 3 * s->n) + s->n};
-    const char *src = (const char *)bufs[0] + row * s->n * s->src_bytes;
-    const float *x = (const float *)(const void *)src;
-    if (s->load_fn != NULL) {
-        s->load_fn(&s->load, src, NULL, loaded, (size_t)s->n);
-        x = loaded;
-    }
-    if (s->centred) {
-        const float mean = scalar_through(&s->pairs[QDQI_SPELLED_MEAN], (float)(sum_of(x, s->n) / (double)s->n));
-        for (int64_t i = 0; i < s->n; i++)
-            d[i] = x[i] - mean;
-        through(&s->pairs[QDQI_SPELLED_CENTRE], d, integers[0], s->n);
-        x = d;
-    }
-    const float factor = factor_of(s, x, squares, integers[0]);
-    const void *from = x;
+static void follow_row(const spelled_impl *s, void *const *bufs, const row_block *r, const float *x, int64_t i) {
+    const void *from = x + i * s->n;
     for (uint32_t k = 0; k < s->n_segments; k++) {
         const segment *seg = &s->segments[k];
         const void *operands[QK_BINARY_MAX_STEPS];
-        for (uint32_t i = 0; i < seg->chain.n_steps; i++)
-            operands[i] =
-                seg->bufs[i] < 0 ? (const void *)&factor : (const char *)bufs[seg->bufs[i]] + row * seg->row_bytes[i];
-        void *to = k + 1 == s->n_segments ? (char *)bufs[1] + row * s->n * s->dst_bytes : (void *)integers[k % 2];
+        for (uint32_t j = 0; j < seg->chain.n_steps; j++)
+            operands[j] = seg->bufs[j] < 0 ? (const void *)&r->factors[i]
+                                           : (const char *)bufs[seg->bufs[j]] + (r->first + i) * seg->row_bytes[j];
+        void *to = k + 1 == s->n_segments ? (char *)bufs[1] + (r->first + i) * s->n * s->dst_bytes
+                                          : (void *)r->integers[k % 2];
         seg->fn(&seg->chain, from, operands, to, (size_t)s->n);
         from = to;
     }
 }
 
+static void run_rows(const spelled_impl *s, void *const *bufs, const row_block *r) {
+    const char *src = (const char *)bufs[0] + r->first * s->n * s->src_bytes;
+    const float *x = (const float *)(const void *)src;
+    if (s->load_fn != NULL) {
+        s->load_fn(&s->load, src, NULL, r->loaded, (size_t)(r->n * s->n));
+        x = r->loaded;
+    }
+    if (s->centred) {
+        centre(s, r, x);
+        x = r->d;
+    }
+    find_factors(s, r, x);
+    for (int64_t i = 0; i < r->n; i++)
+        follow_row(s, bufs, r, x, i);
+}
+
 static void spelled_chunk(int i, void *arg) {
     const spelled_job *job = arg;
     const int64_t first = i * job->rows_per_chunk, end = first + job->rows_per_chunk;
-    float *scratch = (float *)(void *)((char *)job->bufs[2] + (size_t)i * job->impl->scratch_bytes);
-    for (int64_t r = first; r < end && r < job->impl->n_rows; r++)
-        run_row(job->impl, job->bufs, r, scratch);
+    const spelled_impl *s = job->impl;
+    const int64_t n = s->n * s->rows;
+    float *scratch = (float *)(void *)((char *)job->bufs[2] + (size_t)i * s->scratch_bytes);
+    row_block r = {.loaded = scratch, .d = scratch + n, .squares = scratch + 2 * n, .factors = scratch + 3 * n};
+    r.integers[0] = (uint8_t *)(r.factors + s->rows);
+    r.integers[1] = r.integers[0] + n;
+    for (r.first = first; r.first < end && r.first < s->n_rows; r.first += r.n) {
+        r.n = s->n_rows - r.first < end - r.first ? s->n_rows - r.first : end - r.first;
+        if (r.n > s->rows) r.n = s->rows;
+        run_rows(s, job->bufs, &r);
+    }
 }
 
 static int most_threads(const qdq_engine *engine) {
@@ -419,7 +450,10 @@ static qdq_status append(qdqi_lower *lw, builder *b, uint32_t value, qdq_error *
     size_t bytes;
     qdqi_set_dense(&desc);
     s->dst_bytes = (int64_t)qdq_dtype_bits(desc.dtype) / 8;
-    if (__builtin_mul_overflow((size_t)s->n, 3 * sizeof(float) + 2, &s->scratch_bytes) ||
+    s->rows = s->n >= BLOCK_ELEMS ? 1 : BLOCK_ELEMS / s->n;
+    if (s->rows > s->n_rows) s->rows = s->n_rows;
+    /* per element three floats and two bytes, per row a float */
+    if (__builtin_mul_overflow((size_t)(s->n + 1) * (size_t)s->rows, 3 * sizeof(float) + 2, &s->scratch_bytes) ||
         s->scratch_bytes > SIZE_MAX / 2 / MAX_THREADS)
         return qdqi_fail(err, QDQ_E_OVERFLOW, "a row's scratch overflows");
     s->scratch_bytes = (s->scratch_bytes + 63) / 64 * 64;
