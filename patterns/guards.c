@@ -124,6 +124,13 @@ static bool of_one(const qdq_graph *graph, const qdqi_op *op, uint32_t value) {
     return op->kind != QDQI_OP_DIVIDE || is_constant(graph, op->in[0]);
 }
 
+static bool quantized_next(const qdq_graph *graph, const qdqi_op *op, uint32_t value) {
+    (void)value;
+    if (op->kind != QDQI_OP_MAXPOOL) return true;
+    const qdqi_value *out = &graph->values[op->out[0]];
+    return out->n_uses == 1 && !out->is_output && qdqi_set_q.has(&graph->ops[out->uses[0].op]);
+}
+
 static bool few_numbers(const qdq_graph *graph, const qdqi_op *op, uint32_t value) {
     (void)value;
     if (op->n_out != 1) return false;

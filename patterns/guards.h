@@ -71,6 +71,7 @@ typedef struct qdqi_guard {
     X(layernorm_form, FORM, "the ops up to here spell out a layer normalisation")                                      \
     X(rmsnorm_form, FORM, "the ops up to here spell out a normalisation by the root of the mean square")               \
     X(of_one, FORM, "a division has a constant dividend")                                                              \
+    X(quantized_next, FORM, "a MaxPool has a Quantize behind it, and nothing else")                                    \
     X(few_numbers, FORM, "output 0 is a number or a row of numbers")                                                   \
     X(before_affine, FORM, "a Dequantize and a multiplication or addition of a constant follow, and nothing else")     \
     X(dq_behind, NOT_DEQUANTIZED, "behind it and at most one more view is a Dequantize, a graph input or a constant")

@@ -73,5 +73,27 @@ static const qdqi_pattern table[] = {
               {ANY(view), REP(0, 4), IN(15), GUARDS(G(float_dst))},                   /* 16 */
               MAYBE_Q(16)),
     },
+    {
+        .name = "matmul_softmax",
+        .recipe = qdqi_recipe_children,
+        .split = true,
+        .picture = "   [dq]    [dq]      typecast|reshape|transpose behind each\n"
+                   "      \\    /\n"
+                   "      matmul\n"
+                   "         |\n"
+                   "   scale, mask, select, reshape … {0,12}\n"
+                   "         |\n"
+                   "      softmax\n"
+                   "         |\n"
+                   "       chain\n"
+                   "         |\n"
+                   "        [q]\n",
+        NODES({ANY(dq), OPT, IN(OUT)}, VIEW(0), VIEW(1), {ANY(relayout), OPT, IN(2)}, /* 0 src */
+              {ANY(dq), OPT, IN(OUT)}, VIEW(4), VIEW(5), {ANY(relayout), OPT, IN(6)}, /* 4 weights */
+              {ANY(matmul), IN(3, 7), GUARDS(G(float_dst))},                          /* 8 */
+              {ANY(score), REGION(12), IN(8)},                                        /* 9 */
+              {IS(SOFTMAX), ANCHOR, IN(9), GUARDS(G(float_dst))},                     /* 10 */
+              CHAIN(10, 0, 32), MAYBE_Q(11)),
+    },
 };
 QDQI_PATTERN_FAMILY(attention, table);

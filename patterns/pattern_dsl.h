@@ -37,18 +37,22 @@ enum { OUT = -1 };
 /* A run of elementwise ops of unchanged shape, downstream of node `prev`: what a primitive takes as post-ops. */
 #define CHAIN(prev, min, max)                                                                                          \
     { ANY(chain), REP(min, max), IN(prev), ANY_SIDE, DQ_OTHER, SELF_OTHER, GUARDS(G(float_dst), G(same_shape)) }
-/* The same behind sums of integers, whose scales may be a product. */
-#define CHAIN_OF_SUMS(prev)                                                                                            \
+/* The same behind products and convolutions, which come before normalisations and may take one along. */
+#define POSTS(prev, min, max)                                                                                          \
+    { ANY(post), REP(min, max), IN(prev), ANY_SIDE, DQ_OTHER, SELF_OTHER, GUARDS(G(float_dst), G(same_shape)) }
+/* … and behind sums of integers, whose scales may be a product. */
+#define POSTS_OF_SUMS(prev)                                                                                            \
     {                                                                                                                  \
-        ANY(chain), REP(0, 32), IN(prev), ANY_SIDE, DQ_OTHER, SELF_OTHER, SCALE_OTHER,                                 \
+        ANY(post), REP(0, 32), IN(prev), ANY_SIDE, DQ_OTHER, SELF_OTHER, SCALE_OTHER,                                  \
             GUARDS(G(float_dst), G(same_shape))                                                                        \
     }
 /* A product of scales on its way into the chain. */
 #define SCALES(prev)                                                                                                   \
     { IS(MULTIPLY), OPT, OPEN, IN(prev), GUARDS(G(few_numbers)) }
-/* Up to four reshapes, transpositions and casts of the result, which are done on the integers that the Quantize makes. */
+/* Up to four reshapes, transpositions and casts of the result, and a MaxPool, which are done on the integers that the Quantize
+ * makes. */
 #define RELAYOUT(prev)                                                                                                 \
-    { ANY(view), REP(0, 4), IN(prev), GUARDS(G(float_dst)) }
+    { ANY(late), REP(0, 4), IN(prev), GUARDS(G(float_dst), G(quantized_next)) }
 /* The Quantize that ends it. */
 #define MAYBE_Q(prev)                                                                                                  \
     { ANY(q), OPT, IN(prev) }

@@ -9,6 +9,13 @@ static const qdqi_pattern table[] = {
               {ANY(relayout), REP(1, 3), IN(1), GUARDS(G(float_dst))}, {ANY(q), IN(2)}),
     },
     {
+        .name = "fp_pool_relayout",
+        .recipe = qdqi_recipe_pool,
+        .picture = "   avgpool|maxpool|globalpool - reshape|transpose {1,3} - q\n",
+        NODES({ANY(pool), ANCHOR, IN(OUT), GUARDS(G(float_dst))},
+              {ANY(relayout), REP(1, 3), IN(0), GUARDS(G(float_dst))}, {ANY(q), IN(1)}),
+    },
+    {
         .name = "x8_pool_post_ops",
         .recipe = qdqi_recipe_pool,
         .picture = "   dq - avgpool|maxpool|globalpool - chain - [q]\n",

@@ -56,6 +56,14 @@ static bool set_chain(const qdqi_op *op) {
     return set_pointwise(op) || set_cast(op);
 }
 
+static bool set_post(const qdqi_op *op) {
+    return set_chain(op) || op->kind == QDQI_OP_BATCHNORMINFERENCE;
+}
+
+static bool set_late(const qdqi_op *op) {
+    return set_view(op) || op->kind == QDQI_OP_MAXPOOL;
+}
+
 static bool set_pair(const qdqi_op *op) {
     return set_dq(op) || set_q(op);
 }

@@ -22,6 +22,8 @@ extern "C" {
     X(view, "what can stand between a Dequantize and its reader: reshape- and transpose-like ops, casts")              \
     X(pointwise, "elementwise unary and binary, BiasAdd, PReLU")                                                       \
     X(chain, "the same and casts")                                                                                     \
+    X(post, "chain ops and BatchNormInference")                                                                        \
+    X(late, "view ops and MaxPool")                                                                                    \
     X(pair, "a Quantize or a Dequantize between two ops that compute")                                                 \
     X(square, "Square, Pow, Multiply: a value times itself")                                                           \
     X(root, "Sqrt, Pow")                                                                                               \

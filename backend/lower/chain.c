@@ -188,15 +188,56 @@ static bool reads_result(const qdq_graph *g, const qdqi_part *part, const qdqi_c
     return false;
 }
 
+/* (x - mean) / sqrt(variance + epsilon) * gamma + beta, per channel x * factor + shift when all four are constant. */
+static qdq_status read_batchnorm(qdqi_lower *lw, const qdqi_part *part, const qdqi_op *op, uint32_t cur,
+                                 qdqi_link *link, bool *fits, qdq_error *err) {
+    const qdq_tensor_desc *dst = &qdqi_lower_val(lw, op->out[0])->desc;
+    const void *data[4];
+    qdq_dtype dtypes[4];
+    if (op->in[0] != cur || dst->ndims < 2) return QDQ_OK;
+    link->axis = qdqi_op_str_is(op, QDQI_A_DATA_FORMAT, "NXC") ? dst->ndims - 1 : 1;
+    const int64_t n = dst->dims[link->axis];
+    for (uint32_t i = 0; i < 4; i++) {
+        const uint32_t producer = lw->graph->values[op->in[i + 1]].producer;
+        if (producer != QDQI_NONE && in_part(part, producer)) {
+            const qdqi_op *dq = &lw->graph->ops[producer];
+            const uint32_t from = dq->n_in != 0 ? dq->in[0] : QDQI_NONE;
+            if (from != QDQI_NONE && qdqi_lower_val(lw, from)->data != NULL)
+                QDQI_TRY(qdqi_lower_make(lw, op->in[i + 1], err));
+        }
+        const qdqi_lval *lv = qdqi_lower_val(lw, op->in[i + 1]);
+        if (lv->data == NULL || !qdqi_is_dense(&lv->desc) || qdqi_n_elems(&lv->desc) != n) return QDQ_OK;
+        data[i] = lv->data;
+        dtypes[i] = lv->desc.dtype;
+    }
+    float *factors = qdqi_arena_alloc(&lw->arena, (size_t)(n < 1 ? 1 : n), 2 * sizeof *factors);
+    if (factors == NULL) return QDQI_NO_MEMORY(err);
+    const double epsilon = (double)qdqi_op_f32(op, QDQI_A_EPSILON);
+    for (int64_t i = 0; i < n; i++) {
+        const double factor =
+            qdqi_load_f64(data[0], dtypes[0], i) / sqrt(qdqi_load_f64(data[3], dtypes[3], i) + epsilon);
+        factors[i] = (float)factor;
+        factors[n + i] = (float)(qdqi_load_f64(data[1], dtypes[1], i) - qdqi_load_f64(data[2], dtypes[2], i) * factor);
+    }
+    link->factors = factors;
+    link->shifts = factors + n;
+    *fits = true;
+    return QDQ_OK;
+}
+
 /* One elementwise op as a link; `fits` false: not of a form that a primitive could take. */
 static qdq_status read_link(qdqi_lower *lw, const qdqi_part *part, const qdqi_chain *chain, const qdqi_op *op,
                             uint32_t cur, uint32_t before, qdqi_link *link, bool *fits, qdq_error *err) {
     *fits = false;
+    if (op->kind == QDQI_OP_BATCHNORMINFERENCE) return read_batchnorm(lw, part, op, cur, link, fits, err);
     if (op->n_in == 1) {
         *fits = link->has_alg = op->in[0] == cur && qdqi_unary_alg(op, &link->alg, &link->alpha, &link->beta);
         return QDQ_OK;
     }
-    if (op->n_in != 2 || op->in[0] == op->in[1] || !reads(op, cur) || !qdqi_binary_alg(op, &link->alg)) return QDQ_OK;
+    const bool prelu = op->kind == QDQI_OP_PRELU && op->in[0] == cur;
+    if (prelu) link->alg = QDQI_DNNL_BIN_PRELU;
+    if (op->n_in != 2 || op->in[0] == op->in[1] || !reads(op, cur) || (!prelu && !qdqi_binary_alg(op, &link->alg)))
+        return QDQ_OK;
     link->binary = link->has_alg = true;
     link->swapped = op->in[0] != cur;
     const uint32_t other = link->swapped ? op->in[0] : op->in[1];
@@ -227,7 +268,8 @@ static void cut(const qdqi_lower *lw, const qdqi_part *part, qdqi_chain *chain) 
 }
 
 static bool is_move(const qdqi_op *op) {
-    return (op->kind == QDQI_OP_STATICTRANSPOSE || (op->schema->flags & QDQI_F_SHAPE_ONLY) != 0) &&
+    return (op->kind == QDQI_OP_STATICTRANSPOSE || op->kind == QDQI_OP_MAXPOOL ||
+            (op->schema->flags & QDQI_F_SHAPE_ONLY) != 0) &&
            op->n_in <= QDQI_CHAIN_OPERANDS;
 }
 
@@ -236,10 +278,12 @@ static bool is_move(const qdqi_op *op) {
 static qdq_status read_moves(qdqi_lower *lw, const qdqi_part *part, qdqi_chain *chain, uint32_t k, uint32_t cur,
                              qdq_error *err) {
     uint32_t at = cur, n = 0;
+    bool pools = false;
     for (; k + 1 < part->n_ops; k++) {
         const qdqi_op *op = &lw->graph->ops[part->ops[k]];
         if (op->in[0] != at || n == QDQI_CHAIN_MOVES || !(is_move(op) || is_cast(op))) return QDQ_OK;
         if (is_move(op)) chain->moves[n++] = part->ops[k];
+        pools = pools || op->kind == QDQI_OP_MAXPOOL;
         at = op->out[0];
     }
     const qdqi_op *q_op = &lw->graph->ops[part->ops[k]];
@@ -249,6 +293,9 @@ static qdq_status read_moves(qdqi_lower *lw, const qdqi_part *part, qdqi_chain *
     if (st == QDQ_E_UNSUPPORTED || (st == QDQ_OK && (q.gran != QDQI_GRAN_TENSOR || qdq_dtype_bits(q.stored) != 8)))
         return QDQ_OK;
     QDQI_TRY(st);
+    /* the largest of some values has the largest of their integers */
+    if (pools && (!qdqi_is_x8(q.stored) || !qdqi_qparams_is_const_tensor(&q) || !qdqi_qparams_positive(&q)))
+        return QDQ_OK;
     qdq_tensor_desc desc = qdqi_lower_val(lw, cur)->desc;
     desc.dtype = q.stored;
     qdqi_set_dense(&desc);
@@ -353,7 +400,10 @@ qdq_status qdqi_chain_finish(qdqi_lower *lw, const qdqi_chain *chain, qdq_error 
             desc.dtype = chain->q.stored;
             QDQI_TRY(qdqi_lower_new_value(lw, &desc, &to, err));
         }
-        QDQI_TRY(qdqi_lower_move(lw, op, in, &to, err));
+        if (op->kind == QDQI_OP_MAXPOOL)
+            QDQI_TRY(qdqi_lower_pool_integers(lw, op, at, to, &chain->q, err));
+        else
+            QDQI_TRY(qdqi_lower_move(lw, op, in, &to, err));
         at = to;
     }
     return QDQ_OK;
@@ -442,7 +492,8 @@ qdq_status qdqi_posts_operand(qdqi_lower *lw, qdqi_posts *p, qdqi_dnnl_alg alg, 
 }
 
 void qdqi_bias_add_desc(const qdqi_op *op, const qdq_tensor_desc *dst, qdq_tensor_desc *desc) {
-    if (op->kind != QDQI_OP_BIASADD || !qdqi_op_str_is(op, QDQI_A_DATA_FORMAT, "NCX")) return;
+    if (op->kind != QDQI_OP_BIASADD && op->kind != QDQI_OP_PRELU) return;
+    if (desc->ndims != 1 || !qdqi_op_str_is(op, QDQI_A_DATA_FORMAT, "NCX")) return;
     const int64_t c = desc->dims[0];
     desc->ndims = dst->ndims;
     for (int32_t i = 0; i < dst->ndims; i++)
@@ -484,8 +535,10 @@ static qdq_status append_binary(qdqi_lower *lw, qdqi_posts *p, const qdqi_link *
     }
     qdqi_buf buf;
     qdqi_lval *lv = qdqi_lower_val(lw, other->value);
-    if (op->kind == QDQI_OP_BIASADD) {
+    if (op->kind == QDQI_OP_BIASADD || op->kind == QDQI_OP_PRELU) {
         qdq_tensor_desc desc = lv->desc;
+        if (op->kind == QDQI_OP_PRELU && (desc.ndims > 1 || !qdqi_is_dense(&desc)))
+            return qdqi_refuse(err, "post_op", "broadcast");
         qdqi_bias_add_desc(op, p->full, &desc);
         if (p->full != p->dst && !collapse(p, &desc)) return qdqi_refuse(err, "post_op", "broadcast");
         if (!operand_md(p, &desc, &post.operand)) return qdqi_refuse(err, "post_op", "broadcast");
@@ -505,7 +558,23 @@ qdq_status qdqi_posts_links(qdqi_lower *lw, qdqi_posts *p, const qdqi_chain *cha
         const qdqi_link *link = &chain->links[i];
         /* the result must have the primitive's shape: a binary that widens it ends the chain */
         const qdqi_lval *out = qdqi_lower_val(lw, lw->graph->ops[link->op].out[0]);
-        if (!qdqi_same_dims(&out->desc, p->full) || !link->has_alg || link->self) break;
+        if (!qdqi_same_dims(&out->desc, p->full)) break;
+        if (link->factors != NULL) {
+            if (room(p) < 4) break;
+            const int64_t n = p->full->dims[link->axis];
+            const uint32_t n_posts = p->attr->n_posts, n_args = p->args->n;
+            qdq_status st = qdqi_posts_channel(lw, p, QDQI_DNNL_BIN_MUL, link->factors, n, link->axis, NULL);
+            if (st == QDQ_OK) st = qdqi_posts_channel(lw, p, QDQI_DNNL_BIN_ADD, link->shifts, n, link->axis, NULL);
+            if (st == QDQ_E_UNSUPPORTED) {
+                p->attr->n_posts = n_posts;
+                p->args->n = n_args;
+                break;
+            }
+            if (st != QDQ_OK)
+                return qdqi_fail(err, st, "post-op of op %llu", (unsigned long long)lw->graph->ops[link->op].id);
+            continue;
+        }
+        if (!link->has_alg || link->self) break;
         if (!link->binary) {
             if (room(p) < 3) break; /* leaves room for a per-channel quantize */
             (void)add_eltwise(p, link->alg, link->alpha, link->beta);

@@ -27,6 +27,9 @@ typedef struct qdqi_link {
     qdqi_dnnl_alg alg;
     float alpha, beta;
     bool has_alg;
+    /* BatchNormInference of constants: one factor and one shift per index of `axis`; NULL otherwise */
+    const float *factors, *shifts;
+    int32_t axis;
 } qdqi_link;
 
 typedef struct qdqi_chain {
@@ -41,8 +44,8 @@ typedef struct qdqi_chain {
     bool
         truncated; /* ops follow the links that no primitive takes (and q_op, if any, is one of them): done one by one */
     uint32_t out_value; /* what root, links and Quantize make: the partition's output … */
-    /* … unless reshapes and transpositions stand before the Quantize: then out_value is the integers before them (a value of
-     * lowering's own), and qdqi_chain_finish moves those */
+    /* … unless reshapes, transpositions and MaxPools stand before the Quantize: then out_value is the integers before them (a
+     * value of lowering's own), and qdqi_chain_finish moves and pools those */
     uint32_t n_moves;
     uint32_t moves[QDQI_CHAIN_MOVES];
     uint32_t final_value; /* the partition's output */
@@ -70,7 +73,7 @@ qdq_status qdqi_operand_as_float(qdqi_lower *lw, const qdqi_operand *operand, qd
 /* oneDNN algorithm of a unary op kind; false when it has none. */
 bool qdqi_unary_alg(const qdqi_op *op, qdqi_dnnl_alg *alg, float *alpha, float *beta);
 bool qdqi_binary_alg(const qdqi_op *op, qdqi_dnnl_alg *alg);
-/* BiasAdd in NCX puts the bias on dim 1: the descriptor of it as a binary operand, of dims 1xCx1x1. Others stay as they are. */
+/* BiasAdd and PReLU in NCX put the bias on dim 1: the descriptor of it as a binary operand, of dims 1xCx1x1. Others stay as they are. */
 void qdqi_bias_add_desc(const qdqi_op *op, const qdq_tensor_desc *dst, qdq_tensor_desc *desc);
 
 /* Post-ops being collected for a primitive whose dst has `dst` dims (in md order; perm maps md dims to tensor dims). */

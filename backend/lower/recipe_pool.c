@@ -135,6 +135,36 @@ static qdq_status native_pool(qdqi_lower *lw, pool *p, qdq_error *err) {
     return qdqi_chain_finish(lw, &p->chain, err);
 }
 
+static qdq_status set_spatial(pool *p, const qdq_tensor_desc *src, qdq_error *err) {
+    QDQI_TRY(qdqi_op_spatial(p->op, src, NULL, &p->sp, err));
+    const int32_t nd = src->ndims;
+    if (nd < 3 || nd > 5) return qdqi_refuse(err, "pool", "rank");
+    p->perm[0] = 0;
+    p->perm[1] = p->sp.nxc ? nd - 1 : 1;
+    for (int32_t i = 0; i < p->sp.n; i++)
+        p->perm[2 + i] = p->sp.nxc ? 1 + i : 2 + i;
+    return QDQ_OK;
+}
+
+qdq_status qdqi_lower_pool_integers(qdqi_lower *lw, const qdqi_op *op, uint32_t in, uint32_t out, const qdqi_qparams *q,
+                                    qdq_error *err) {
+    pool *p = qdqi_arena_alloc(&lw->arena, 1, sizeof *p);
+    if (p == NULL) return QDQI_NO_MEMORY(err);
+    const uint32_t index = (uint32_t)(op - lw->graph->ops);
+    p->op = op;
+    p->params.alg = QDQI_DNNL_POOL_MAX;
+    p->chain = (qdqi_chain){.root = index,
+                            .q_op = index,
+                            .scaled = QDQI_NONE,
+                            .n_operands = 1,
+                            .operands = {{.value = in, .dq_op = index, .q_value = in, .q = *q}},
+                            .q = *q,
+                            .out_value = out,
+                            .final_value = out};
+    QDQI_TRY(set_spatial(p, &qdqi_lower_val(lw, in)->desc, err));
+    return native_pool(lw, p, err);
+}
+
 qdq_status qdqi_recipe_pool(qdqi_lower *lw, const qdqi_part *part, qdq_error *err) {
     pool *p = qdqi_arena_alloc(&lw->arena, 1, sizeof *p);
     if (p == NULL) return QDQI_NO_MEMORY(err);
@@ -144,14 +174,7 @@ qdq_status qdqi_recipe_pool(qdqi_lower *lw, const qdqi_part *part, qdq_error *er
     const qdq_tensor_desc *whole = &qdqi_lower_val(lw, a->value)->desc;
     const bool global = p->op->kind == QDQI_OP_GLOBALAVERAGEPOOL || p->op->kind == QDQI_OP_GLOBALMAXPOOL;
     p->avg = p->op->kind == QDQI_OP_AVGPOOL || p->op->kind == QDQI_OP_GLOBALAVERAGEPOOL;
-    QDQI_TRY(qdqi_op_spatial(p->op, whole, NULL, &p->sp, err));
-    const int32_t nd = whole->ndims;
-    if (nd < 3 || nd > 5) return qdqi_refuse(err, "pool", "rank");
-    p->perm[0] = 0;
-    p->perm[1] = p->sp.nxc ? nd - 1 : 1;
-    for (int32_t i = 0; i < p->sp.n; i++)
-        p->perm[2 + i] = p->sp.nxc ? 1 + i : 2 + i;
-
+    QDQI_TRY(set_spatial(p, whole, err));
     const qdq_tensor_desc *out_desc = &qdqi_lower_val(lw, qdqi_chain_result(lw, &p->chain))->desc;
     bool pads = false, extra = false, empty_window = false, ceil_counted = false;
     p->params.n_spatial = p->sp.n;

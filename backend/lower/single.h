@@ -37,6 +37,9 @@ qdq_status qdqi_recipe_lines(qdqi_lower *lw, const qdqi_part *part, qdq_error *e
 /* The dims of a reduction's source with the reduced ones as 1, row-major. */
 qdq_status qdqi_reduce_kept(qdqi_lower *lw, const qdqi_op *op, const qdq_tensor_desc *src, qdq_tensor_desc *kept,
                             qdq_error *err);
+/* MaxPool of integers of one quantization. */
+qdq_status qdqi_lower_pool_integers(qdqi_lower *lw, const qdqi_op *op, uint32_t in, uint32_t out, const qdqi_qparams *q,
+                                    qdq_error *err);
 /* Chains of binary ops on kernels/binary. */
 qdq_status qdqi_recipe_binary(qdqi_lower *lw, const qdqi_part *part, qdq_error *err);
 /* A part of a buffer: the box `part` that starts `offset` elements into it. */

@@ -283,7 +283,11 @@ bool Generator::Downstream(size_t index, Id *v) {
                 next = ApplyChain(kind, *v, sides);
             else if (kind == "TypeCast" || kind == "Cast")
                 next = ApplyCast(kind, *v);
-            else if (Contains(kinds, "StaticReshape"))
+            else if (kind == "MaxPool") { // only where the Quantize follows at once
+                if (index + 1 >= present_.size() || !present_[index + 1]) continue;
+                next = ApplyMaxPool(*v);
+                if (next != kMissing) n = reps_[index];
+            } else if (Contains(kinds, "StaticReshape"))
                 next = ApplyMove(kind, *v);
             else if (Contains(kinds, "MatMul"))
                 next = ApplyProduct(*v, sides);

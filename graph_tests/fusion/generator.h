@@ -80,6 +80,7 @@ class Generator {
     Id ApplyChain(const std::string &kind, Id v, const Sides &sides);
     Id ApplyCast(const std::string &kind, Id v);
     Id ApplyMove(const std::string &kind, Id v);
+    Id ApplyMaxPool(Id v);
     // A LayerNorm or RMSNorm over the last dims as small ops, a share of them with a Quantize and a Dequantize behind; gamma and
     // beta (generator_spelled.cc).
     Id SpelledNorm(Id x, bool centred, double pair_share);

@@ -82,6 +82,20 @@ Id Generator::ApplyChain(const std::string &kind, Id v, const Sides &sides) {
         return kMissing;
     if (schema->flags & QDQI_F_UNARY) return net.Op1(kind, {v}, UnaryAttrs(&rng, kind));
     const Dims dims = net.At(v).dims;
+    if (kind == "BatchNormInference") {
+        if (dims.size() < 2) return kMissing;
+        const bool nxc = rng.Chance(0.5);
+        std::vector<Id> in = {v};
+        for (int port = 1; port < 5; port++) {
+            Want row{{nxc ? dims.back() : dims[1]}, 1.5f, port == 4};
+            row.is_constant = rng.Chance(0.9);
+            in.push_back(sides.dq_other && rng.Chance(0.1) && port != 4
+                             ? DequantizedLeaf(row, {"Dequantize", "DequantizeLinear"}, false, true)
+                             : FloatLeaf(row));
+            if (in.back() == kMissing) return kMissing;
+        }
+        return net.Op1(kind, in, {AttrF("epsilon", 1e-3), AttrS("data_format", nxc ? "NXC" : "NCX")});
+    }
     Want want{rng.Chance(0.3) ? dims : Narrower(&rng, dims), 1.5f};
     std::vector<Attr> attrs;
     const bool has_format = Is(kind, {"BiasAdd", "PReLU"});
@@ -115,6 +129,23 @@ Id Generator::ApplyCast(const std::string &kind, Id v) {
     if (from == QDQ_DTYPE_F32) to = {QDQ_DTYPE_BF16, QDQ_DTYPE_F16};
     if (kind == "TypeCast") return net.Op1(kind, {v}, {}, rng.Pick(to));
     return net.Op1(kind, {v}, {AttrS("to", qdq_dtype_name(rng.Pick(to)))});
+}
+
+Id Generator::ApplyMaxPool(Id v) {
+    const Dims dims = net.At(v).dims;
+    if (dims.size() < 3 || dims.size() > 5) return kMissing;
+    std::vector<int64_t> kernel, strides, begin, end, dilations;
+    for (size_t d = 2; d < dims.size(); d++) {
+        kernel.push_back(rng.Int(1, 3));
+        strides.push_back(rng.Int(1, 2));
+        begin.push_back(rng.Int(0, kernel.back() - 1));
+        end.push_back(rng.Int(0, kernel.back() - 1));
+        dilations.push_back(1);
+    }
+    return net.Op1("MaxPool", {v},
+                   {AttrS("data_format", rng.Chance(0.5) ? "NXC" : "NCX"), AttrIs("strides", strides),
+                    AttrIs("kernel", kernel), AttrIs("pads_begin", begin), AttrIs("pads_end", end),
+                    AttrIs("dilations", dilations), AttrS("rounding_type", rng.Chance(0.3) ? "ceil" : "floor")});
 }
 
 Id Generator::ApplyMove(const std::string &kind, Id v) {

@@ -403,7 +403,7 @@ static bool broken(const checker *c, uint32_t part, const char *what, const char
 static bool may_repeat(const checker *c, const qdqi_op *op) {
     if (op->schema->flags & QDQI_F_DEQUANTIZE) return true;
     const bool view = op->kind == QDQI_OP_TYPECAST || op->kind == QDQI_OP_CAST || op->kind == QDQI_OP_STATICTRANSPOSE ||
-                      (op->schema->flags & QDQI_F_SHAPE_ONLY) != 0;
+                      op->kind == QDQI_OP_SPLIT || (op->schema->flags & QDQI_F_SHAPE_ONLY) != 0;
     const uint32_t producer = op->n_in && op->in[0] != QDQI_NONE ? c->graph->values[op->in[0]].producer : QDQI_NONE;
     if (view && (producer == QDQI_NONE || may_repeat(c, &c->graph->ops[producer]))) return true;
     for (uint32_t p = 0; p < op->n_in; p++) {

@@ -339,7 +339,7 @@ TEST(PatternAttention, IntegersInAndOut) {
 
 TEST(PatternAttention, EndsWhereSomethingInsideIsNeeded) {
     const std::string rest = "c:f32 1; d = Divide(m, c); s = SoftMax(d) {axis=-1}; y = MatMul(s, v);";
-    EXPECT_EQ(Partitioned(kHeads + rest + "out s y"), "fp_matmul_post_ops(m d) single(s) single(y)");
+    EXPECT_EQ(Partitioned(kHeads + rest + "out s y"), "matmul_softmax[fp_matmul_post_ops(m d) single(s)] single(y)");
     EXPECT_EQ(Partitioned(kHeads + rest + "out d y"), "fp_matmul_post_ops(m d) single(s) single(y)");
     EXPECT_EQ(Partitioned(kHeads + rest + "out m y"), "single(m) single(d) single(s) single(y)");
     EXPECT_EQ(Partitioned(kHeads + rest + "t = StaticTranspose(y) {order=[1,0,2]}; r = ReLU(t)"),
