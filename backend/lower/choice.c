@@ -1,9 +1,13 @@
 #include "lower/choice.h"
 
 #include "base/dtype.h"
+#include "kernels/isa/isa.h"
 #include "lower/lower.h"
 #include "native/native.h"
+#include "onednn/prim.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- one request, whoever answers it ---- */
@@ -136,6 +140,50 @@ static const char *why_not_onednn(const request *r) {
     return NULL;
 }
 
+/* ---- where our own kernels come first: the classes of choice.def ---- */
+
+/* Multiplications of a product with constant weights; infinite when these are computed at run time, and have to be packed. */
+static double macs_of(const request *r) {
+    if (!r->second->any) return (double)INFINITY;
+    double macs = (double)r->src->dims[r->src->ndims - 1];
+    for (int32_t d = 0; d < r->dst->ndims; d++)
+        macs *= (double)r->dst->dims[d];
+    return macs;
+}
+
+static bool is_int8(const request *r) {
+    return is_x8(r->src->dtype) && is_x8(r->second->dtype);
+}
+
+static bool int8_small(const request *r) {
+    return is_int8(r) && macs_of(r) <= 0x1p20;
+}
+
+static bool int8_few_rows(const request *r) {
+    return is_int8(r) && r->dst->ndims == 2 && r->dst->dims[0] <= 8 && macs_of(r) < (double)INFINITY;
+}
+
+static bool f32_tiny(const request *r) {
+    return r->src->dtype == QDQ_DTYPE_F32 && r->second->dtype == QDQ_DTYPE_F32 && macs_of(r) <= 0x1p16;
+}
+
+/* The text of the row that takes the request, or NULL. */
+static const char *native_first(const request *r) {
+    static const struct {
+        kind kind;
+        bool (*takes)(const request *r);
+        qk_isa level;
+        const char *text;
+    } rows[] = {
+#define CHOICE(kind, class, level, text) {kind, class, QK_ISA_##level, text},
+#include "lower/choice.def"
+#undef CHOICE
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].kind == r->kind && qk_isa_has(rows[i].level) && rows[i].takes(r)) return rows[i].text;
+    return NULL;
+}
+
 /* ---- the candidates ---- */
 
 static qdq_status try_onednn(const request *r, qdqi_dnnl_prim **out, qdq_error *err) {
@@ -161,7 +209,17 @@ static qdq_status try_native(const request *r, qdqi_dnnl_prim **out, qdq_error *
 
 static qdq_status make(const request *r, qdqi_dnnl_prim **out, qdq_error *err) {
     qdqi_dnnl_prim *slow = NULL;
-    qdq_status st = try_onednn(r, out, err);
+    qdq_status st;
+    const char *first = native_first(r);
+    if (first != NULL) {
+        st = try_native(r, out, err);
+        if (!qdqi_is_refusal(st)) {
+            const size_t n = st == QDQ_OK ? strlen((*out)->note) : 0;
+            if (st == QDQ_OK) snprintf((*out)->note + n, sizeof(*out)->note - n, " (%s)", first);
+            return st;
+        }
+    }
+    st = try_onednn(r, out, err);
     if (st == QDQ_OK && !qdqi_dnnl_prim_is_ref(*out)) return QDQ_OK;
     if (st != QDQ_OK && !qdqi_is_refusal(st)) return st;
     if (st == QDQ_OK) slow = *out;

@@ -173,30 +173,44 @@ static void bind(const mm_job *job, size_t b, size_t mat, const int64_t *index, 
     a->row_sum = (const int32_t *)(const void *)(job->scratch + mm->at_row_sums) + b * mm->m;
 }
 
-/* Rows begin … end of panels first … last of one product. */
-static void run_block(const mm_job *job, const qk_post_args *a, const char *src, ptrdiff_t row_bytes,
-                      const char *packed, size_t begin, size_t end, size_t first, size_t last) {
-    const mm_impl *mm = job->mm;
-    const qk_igemm *g = &mm->gemm;
+/* Where a block of one product is. */
+typedef struct mm_block {
+    const mm_job *job;
+    const qk_post_args *args;
+    const char *src, *packed;
+    ptrdiff_t row_bytes;
+} mm_block;
+
+/* Tile t of n_tiles, as high as each other as far as it goes, of rows top … bottom - 1; panels first … last - 1. */
+static void run_tile(const mm_block *b, size_t top, size_t bottom, size_t t, size_t n_tiles, size_t first,
+                     size_t last) {
+    const mm_impl *mm = b->job->mm;
     _Alignas(64) int32_t acc[QK_IGEMM_ROWS * QK_IGEMM_COLS];
-    const size_t row_len = mm->k * (g->src == QDQ_DTYPE_F32 ? 4 : 1);
+    const size_t row = top + (bottom - top) * t / n_tiles, n_rows = top + (bottom - top) * (t + 1) / n_tiles - row;
+    const void *rows[QK_IGEMM_ROWS];
+    for (size_t r = 0; r < n_rows; r++)
+        rows[r] = b->src + (ptrdiff_t)(row + r) * b->row_bytes;
+    for (size_t p = first; p < last; p++) {
+        const size_t col = p * QK_IGEMM_COLS, n_cols = mm->n - col < QK_IGEMM_COLS ? mm->n - col : QK_IGEMM_COLS;
+        mm->gemm.run(&mm->gemm, b->packed, rows, n_rows, p, acc);
+        b->job->post_fn(b->job->post, b->args, acc, QK_IGEMM_COLS, row, n_rows, col, n_cols);
+    }
+}
+
+/* Rows begin … end - 1 of panels first … last - 1. All panels of a tile where they stay in L2, so that rows are written whole; else all
+ * tiles of a panel. */
+static void run_block(const mm_block *b, size_t begin, size_t end, size_t first, size_t last) {
+    const mm_impl *mm = b->job->mm;
+    const size_t row_len = mm->k * (mm->gemm.src == QDQ_DTYPE_F32 ? 4 : 1);
     size_t at_once = TILE_BYTES / row_len / QK_IGEMM_ROWS * QK_IGEMM_ROWS;
     if (at_once < 8 * QK_IGEMM_ROWS) at_once = 8 * QK_IGEMM_ROWS;
+    const size_t panels_at_once = (last - first) * mm->gemm.panel_bytes <= TILE_BYTES ? last - first : 1;
     for (size_t top = begin; top < end; top += at_once) {
         const size_t bottom = end - top < at_once ? end : top + at_once;
         const size_t n_tiles = (bottom - top + QK_IGEMM_ROWS - 1) / QK_IGEMM_ROWS;
-        for (size_t p = first; p < last; p++) {
-            const size_t col = p * QK_IGEMM_COLS, n_cols = mm->n - col < QK_IGEMM_COLS ? mm->n - col : QK_IGEMM_COLS;
-            for (size_t t = 0; t < n_tiles; t++) { /* tiles of equal height, as far as it goes */
-                const size_t row = top + (bottom - top) * t / n_tiles,
-                             n_rows = top + (bottom - top) * (t + 1) / n_tiles - row;
-                const void *rows[QK_IGEMM_ROWS];
-                for (size_t r = 0; r < n_rows; r++)
-                    rows[r] = src + (ptrdiff_t)(row + r) * row_bytes;
-                g->run(g, packed, rows, n_rows, p, acc);
-                job->post_fn(job->post, a, acc, QK_IGEMM_COLS, row, n_rows, col, n_cols);
-            }
-        }
+        for (size_t p = first; p < last; p += panels_at_once)
+            for (size_t t = 0; t < n_tiles; t++)
+                run_tile(b, top, bottom, t, n_tiles, p, p + panels_at_once);
     }
 }
 
@@ -217,8 +231,8 @@ static void product_chunk(int i, void *arg) {
         const size_t mat = (size_t)offset_of(mm, index, mm->mat_outer);
         bind(job, b, mat, index, &a);
         const char *src = src_matrix(job, b, index, &row_bytes);
-        run_block(job, &a, src, row_bytes, job->packed + mat * mm->mat_bytes, mm->m * part / job->m_parts,
-                  mm->m * (part + 1) / job->m_parts, first, last);
+        const mm_block block = {job, &a, src, job->packed + mat * mm->mat_bytes, row_bytes};
+        run_block(&block, mm->m * part / job->m_parts, mm->m * (part + 1) / job->m_parts, first, last);
         u += last - first;
     }
 }

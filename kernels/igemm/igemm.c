@@ -86,15 +86,25 @@ static float load_f32(qdq_dtype dtype, const void *data, ptrdiff_t at) {
     return f;
 }
 
-/* The columns of one block of nr, in the order [k / kr][nr][kr]. `at` is the source's element of the block's first column at tap t. */
-static void pack_block(const qk_igemm *g, const qk_igemm_source *s, ptrdiff_t at, size_t n_cols, uint8_t *out,
-                       int32_t *sums) {
+/* One block of nr columns at one tap, in the order [k / kr][nr][kr]. */
+typedef struct block {
+    const qk_igemm *g;
+    const qk_igemm_source *source;
+    ptrdiff_t at; /* the source's element of k 0, column 0 */
+    uint8_t *out;
+    int32_t *sums; /* of the columns */
+} block;
+
+/* Element by element: k first … kc - 1 of columns col … end - 1. */
+static void pack_cells(const block *b, size_t first, size_t col, size_t end) {
+    const qk_igemm *g = b->g;
+    const qk_igemm_source *s = b->source;
     const uint8_t flip = g->weights_shift != 0 ? 0x80 : 0;
-    for (size_t k = 0; k < g->kc; k++) {
+    for (size_t k = first; k < g->kc; k++) {
         const size_t to = k / g->kr * g->kr * g->nr + k % g->kr;
-        for (size_t j = 0; j < n_cols; j++) {
-            const ptrdiff_t from = at + (ptrdiff_t)k * s->k_stride + (ptrdiff_t)j * s->n_stride;
-            uint8_t *p = out + (to + j * g->kr) * g->elem_bytes;
+        for (size_t j = col; j < end; j++) {
+            const ptrdiff_t from = b->at + (ptrdiff_t)k * s->k_stride + (ptrdiff_t)j * s->n_stride;
+            uint8_t *p = b->out + (to + j * g->kr) * g->elem_bytes;
             if (g->elem_bytes == 4) {
                 const float f = load_f32(s->dtype, s->data, from);
                 memcpy(p, &f, sizeof f);
@@ -102,7 +112,7 @@ static void pack_block(const qk_igemm *g, const qk_igemm_source *s, ptrdiff_t at
             }
             const int8_t w = (int8_t)(((const uint8_t *)s->data)[from] ^ flip);
             const int16_t wide = w;
-            sums[j] += w;
+            b->sums[j] += w;
             if (g->elem_bytes == 2)
                 memcpy(p, &wide, sizeof wide);
             else
@@ -111,18 +121,49 @@ static void pack_block(const qk_igemm *g, const qk_igemm_source *s, ptrdiff_t at
     }
 }
 
+/* Whole groups of columns in vectors, where columns or k are consecutive; returns how many columns are done. */
+static size_t pack_groups(const block *b, size_t n_cols) {
+    const qk_igemm *g = b->g;
+    const qk_igemm_source *s = b->source;
+    size_t col = 0;
+    if (g->elem_bytes == 4 && s->dtype == QDQ_DTYPE_F32 && s->n_stride == 1) {
+        for (size_t k = 0; k < g->kc; k++)
+            memcpy(b->out + k * g->nr * sizeof(float), (const float *)s->data + b->at + (ptrdiff_t)k * s->k_stride,
+                   n_cols * sizeof(float));
+        return n_cols;
+    }
+#if defined(__x86_64__)
+    if (!qk_isa_has(QK_ISA_avx2) || (s->n_stride != 1 && s->k_stride != 1)) return 0;
+    for (; g->elem_bytes != 4 && n_cols - col >= 16; col += 16) {
+        const uint8_t *from = (const uint8_t *)s->data + b->at + (ptrdiff_t)col * s->n_stride;
+        const size_t k = qk_igemm_pack16_avx2(g, from, s->k_stride, s->n_stride, b->out + col * g->kr * g->elem_bytes,
+                                              b->sums + col);
+        pack_cells(b, k, col, col + 16);
+    }
+    for (; g->elem_bytes == 4 && s->dtype == QDQ_DTYPE_F32 && n_cols - col >= 8; col += 8) {
+        const float *from = (const float *)s->data + b->at + (ptrdiff_t)col * s->n_stride;
+        const size_t k = qk_igemm_pack8_f32_avx2(g, from, s->n_stride, (float *)(void *)b->out + col);
+        pack_cells(b, k, col, col + 8);
+    }
+#endif
+    return col;
+}
+
 void qk_igemm_pack(const qk_igemm *g, const qk_igemm_source *s, void *packed, size_t first, size_t n) {
     const size_t kc = qk_igemm_kc(g), block_bytes = g->n_taps * kc * g->nr * g->elem_bytes;
     for (size_t p = first; p < first + n; p++) {
         const size_t n_cols = qk_igemm_cols_of(g, p);
         uint8_t *panel = (uint8_t *)packed + p * g->panel_bytes;
         int32_t sums[QK_IGEMM_COLS] = {0};
-        memset(panel, 0, g->panel_bytes);
+        if (n_cols < QK_IGEMM_COLS || kc != g->kc) memset(panel, 0, g->panel_bytes);
         for (size_t col = 0; col < n_cols; col += g->nr)
-            for (size_t t = 0; t < g->n_taps; t++)
-                pack_block(g, s, (ptrdiff_t)t * s->tap_stride + (ptrdiff_t)(p * QK_IGEMM_COLS + col) * s->n_stride,
-                           n_cols - col < g->nr ? n_cols - col : g->nr,
-                           panel + col / g->nr * block_bytes + t * kc * g->nr * g->elem_bytes, sums + col);
+            for (size_t t = 0; t < g->n_taps; t++) {
+                const block b = {g, s,
+                                 (ptrdiff_t)t * s->tap_stride + (ptrdiff_t)(p * QK_IGEMM_COLS + col) * s->n_stride,
+                                 panel + col / g->nr * block_bytes + t * kc * g->nr * g->elem_bytes, sums + col};
+                const size_t cols = n_cols - col < g->nr ? n_cols - col : g->nr;
+                pack_cells(&b, 0, pack_groups(&b, cols), cols);
+            }
         if (g->row_sums != NULL)
             memcpy((uint8_t *)packed + g->n_panels * g->panel_bytes + p * sizeof sums, sums, sizeof sums);
     }

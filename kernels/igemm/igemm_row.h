@@ -13,6 +13,13 @@
 qk_igemm_sums_fn qk_igemm_sums_ref;
 #if defined(__x86_64__)
 qk_igemm_sums_fn qk_igemm_sums_avx2;
+
+/* Packing of 16 columns of bytes from `data` on, whose columns (n_stride 1) or k (k_stride 1) are consecutive; adds their sums. Returns
+ * how many k were done. */
+size_t qk_igemm_pack16_avx2(const qk_igemm *g, const uint8_t *data, ptrdiff_t k_stride, ptrdiff_t n_stride,
+                            uint8_t *out, int32_t *col_sums);
+/* Of eight columns of f32 whose k are consecutive. */
+size_t qk_igemm_pack8_f32_avx2(const qk_igemm *g, const float *data, ptrdiff_t n_stride, float *out);
 #endif
 
 static inline size_t qk_igemm_cols_of(const qk_igemm *g, size_t panel) {

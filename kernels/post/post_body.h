@@ -426,10 +426,32 @@ QK_INLINE void run_plains(const qk_post *p, const qk_post_args *a, const char *a
     }
 }
 
+/* The accumulator is the result. */
+QK_INLINE bool is_copy(const qk_post *p) {
+    return p->acc == p->dst && qk_post_bytes(p->acc) == 4 && !p->has_add_common && !p->has_col_add && !p->has_row_sum &&
+           p->scale == QK_POST_SCALE_NONE && p->bias == QDQ_DTYPE_UNDEF && p->n_steps == 0 && !p->dst_quantized &&
+           !p->dst_has_zp;
+}
+
+QK_INLINE void copy_rows(const qk_post_args *a, const char *acc, size_t acc_stride, size_t row, size_t n_rows,
+                         size_t col, size_t n_cols) {
+    for (size_t r = 0; r < n_rows; r++, acc += 4 * acc_stride) {
+        char *to = (char *)a->dst + ((ptrdiff_t)(row + r) * a->dst_stride + (ptrdiff_t)col) * 4;
+        size_t c = 0;
+        for (; n_cols - c >= QV_LANES; c += QV_LANES)
+            qv_storei(to + 4 * c, qv_loadi(acc + 4 * c));
+        if (c < n_cols) qv_store4(to + 4 * c, n_cols - c, qv_load4(acc + 4 * c, n_cols - c));
+    }
+}
+
 QK_INLINE void post_run(const qk_post *p, const qk_post_args *a, const void *acc, size_t acc_stride, size_t row,
                         size_t n_rows, size_t col, size_t n_cols) {
     const size_t acc_elem = qk_post_bytes(p->acc);
     const char *from = acc;
+    if (is_copy(p)) {
+        copy_rows(a, from, acc_stride, row, n_rows, col, n_cols);
+        return;
+    }
     if (is_plain(p)) {
         run_plains(p, a, from, acc_stride, row, n_rows, col, n_cols);
         return;
