@@ -26,24 +26,23 @@ static bool is_grouped(const qdqi_op *op) {
     return op->kind == QDQI_OP_GROUPNORM || op->kind == QDQI_OP_INSTANCENORMALIZATION;
 }
 
-/* The source as its integers when one scale and zero point say what they mean, else as floats. */
-static qdq_status read_source(qdqi_lower *lw, lines *m, qdq_error *err) {
-    const qdqi_operand *a = &m->chain.operands[0];
+qdq_status qdqi_read_integers(qdqi_lower *lw, const qdqi_operand *a, qdqi_dnnl_attr *attr, qdqi_args *args,
+                              uint32_t *value_out, qdq_error *err) {
     qdqi_buf buf;
-    m->from = a->value;
+    *value_out = a->value;
     if (a->dq_op == QDQI_NONE || a->q.gran != QDQI_GRAN_TENSOR || a->q.real != QDQ_DTYPE_F32 ||
         !qdqi_is_x8(a->q.stored))
         return qdqi_operand_as_float(lw, a, err);
-    m->from = a->q_value;
-    m->attr.src.has_scale = true;
-    m->attr.src.scale_dtype = QDQ_DTYPE_F32;
+    *value_out = a->q_value;
+    attr->src.has_scale = true;
+    attr->src.scale_dtype = QDQ_DTYPE_F32;
     QDQI_TRY(qdqi_qparams_scale_buf(lw, &a->q, &buf, err));
-    qdqi_args_add(&m->args, QDQI_DNNL_SCALE_SRC, buf);
+    qdqi_args_add(args, QDQI_DNNL_SCALE_SRC, buf);
     if (!a->q.has_zp) return QDQ_OK;
-    m->attr.src.has_zp = true;
-    m->attr.src.zp_dtype = QDQ_DTYPE_S32;
+    attr->src.has_zp = true;
+    attr->src.zp_dtype = QDQ_DTYPE_S32;
     QDQI_TRY(qdqi_qparams_zp_buf(lw, &a->q, 0, &buf, err));
-    qdqi_args_add(&m->args, QDQI_DNNL_ZP_SRC, buf);
+    qdqi_args_add(args, QDQI_DNNL_ZP_SRC, buf);
     return QDQ_OK;
 }
 
@@ -174,7 +173,7 @@ static qdq_status lower_lines(qdqi_lower *lw, const qdqi_part *part, bool with_p
     if (m == NULL) return QDQI_NO_MEMORY(err);
     m->op = &lw->graph->ops[part->root];
     QDQI_TRY(qdqi_chain_build(lw, part, &m->chain, err));
-    QDQI_TRY(read_source(lw, m, err));
+    QDQI_TRY(qdqi_read_integers(lw, &m->chain.operands[0], &m->attr, &m->args, &m->from, err));
     m->src = qdqi_lower_val(lw, m->from)->desc;
     if (m->src.ndims == 0) return qdqi_refuse(err, "norm", "rank");
     const bool any_layout = is_softmax(m->op) || is_grouped(m->op) || is_reduce(m->op);

@@ -181,6 +181,7 @@ static qdq_status lower_norm(qdqi_lower *lw, const qdqi_part *part, bool integer
 qdq_status qdqi_recipe_norm(qdqi_lower *lw, const qdqi_part *part, qdq_error *err) {
     const qdqi_lower_point here = qdqi_lower_here(lw);
     const qdqi_kind kind = lw->graph->ops[part->root].kind;
+    if (kind == QDQI_OP_INTERPOLATE || kind == QDQI_OP_RESIZE) return qdqi_recipe_resize(lw, part, err);
     qdq_status st =
         kind == QDQI_OP_BATCHNORMINFERENCE ? qdqi_recipe_binary(lw, part, err) : qdqi_recipe_lines(lw, part, err);
     if (st != QDQ_E_UNSUPPORTED) return st;

@@ -91,6 +91,11 @@ static qdq_status one_eltwise(qdqi_lower *lw, const qdqi_op *op, qdq_error *err)
     return as_part(lw, op, qdqi_recipe_eltwise, err);
 }
 
+static qdq_status one_resize(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) {
+    if (qdqi_moves_elements(op)) return qdqi_lower_move(lw, op, op->in, op->out, err); /* nearest */
+    return as_part(lw, op, qdqi_recipe_resize, err);
+}
+
 static qdq_status one_move(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) {
     return qdqi_lower_move(lw, op, op->in, op->out, err);
 }
@@ -122,6 +127,8 @@ static candidate candidate_for(const qdqi_op *op) {
     case QDQI_OP_BATCHNORMINFERENCE: return one_norm;
     case QDQI_OP_SUM:
     case QDQI_OP_BIASADD: return one_eltwise;
+    case QDQI_OP_INTERPOLATE:
+    case QDQI_OP_RESIZE: return one_resize;
     default: break;
     }
     if ((op->schema->flags & QDQI_F_REDUCE) != 0) return one_norm;

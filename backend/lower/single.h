@@ -34,6 +34,11 @@ qdq_status qdqi_lower_links(qdqi_lower *lw, const qdqi_chain *chain, uint32_t fi
 qdq_status qdqi_recipe_glue(qdqi_lower *lw, const qdqi_part *part, qdq_error *err);
 /* Softmax, normalisations and reductions on native primitives. A bare UNSUPPORTED for other roots. */
 qdq_status qdqi_recipe_lines(qdqi_lower *lw, const qdqi_part *part, qdq_error *err);
+/* Linear Interpolate and Resize on a native primitive. A bare UNSUPPORTED for other roots. */
+qdq_status qdqi_recipe_resize(qdqi_lower *lw, const qdqi_part *part, qdq_error *err);
+/* An operand as its integers (8 bits, one scale and zero point: added to attr->src and args), else as floats; the value to read. */
+qdq_status qdqi_read_integers(qdqi_lower *lw, const qdqi_operand *operand, qdqi_dnnl_attr *attr, qdqi_args *args,
+                              uint32_t *value_out, qdq_error *err);
 /* The dims of a reduction's source with the reduced ones as 1, row-major. */
 qdq_status qdqi_reduce_kept(qdqi_lower *lw, const qdqi_op *op, const qdq_tensor_desc *src, qdq_tensor_desc *kept,
                             qdq_error *err);

@@ -68,6 +68,15 @@ qdq_status qdqi_native_reduction(qdqi_dnnl_alg alg, const qdqi_dnnl_md *src, con
                                  const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err);
 qdq_status qdqi_native_resampling(qdqi_dnnl_alg alg, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
                                   const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err);
+/* Linear interpolation whose coordinates are known: per dim that is resized, for each index of dst, two of src and the weight of
+ * the second (the first has the rest). Other dims have NULL, and equal extents. Copied. */
+typedef struct qdqi_native_taps {
+    const int32_t *lo, *hi;
+    const float *w;
+} qdqi_native_taps;
+qdq_status qdqi_native_interpolation(const qdqi_native_taps taps[QDQ_MAX_NDIMS], const qdqi_dnnl_md *src,
+                                     const qdqi_dnnl_md *dst, const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out,
+                                     qdq_error *err);
 qdq_status qdqi_native_concat(int32_t axis, uint32_t n, const qdqi_dnnl_md *srcs, const qdqi_dnnl_md *dst,
                               qdqi_dnnl_prim **out, qdq_error *err);
 qdq_status qdqi_native_reorder(const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst, const qdqi_dnnl_attr *attr,

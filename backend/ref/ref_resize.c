@@ -3,16 +3,14 @@
  * Every output coordinate of a dim takes two source coordinates and a weight; nearest takes one. The taps of all dims are
  * found first; an element is the product of its dims' weights over the corners that have one. */
 #include "ref/ref_fns.h"
+#include "ref/ref_resize.h"
 
 #include "base/dtype.h"
 
 #include <math.h>
 #include <string.h>
 
-typedef struct tap {
-    int64_t lo, hi; /* source coordinates */
-    double w;       /* of hi; lo has 1 - w */
-} tap;
+typedef qdqi_ref_tap tap;
 
 typedef enum coords {
     HALF_PIXEL,
@@ -153,23 +151,26 @@ static void run_linear(const qdqi_ref_ctx *c, const plan *p, const double *from,
 }
 
 /* oneDNN takes the scale from the sizes, whatever `scales` says, and rounds halves of nearest away from zero. */
-qdq_status qdqi_ref_interpolate(qdqi_ref_ctx *c) {
-    const qdq_tensor_desc *src = c->in[0].desc, *dst = c->out[0].desc;
+static plan interpolate_plan(const qdqi_op *op, const qdq_tensor_desc *src, const qdq_tensor_desc *dst) {
     plan p = {.near = PREFER_CEIL};
-    p.is_nearest = qdqi_op_str_is(c->op, QDQI_A_MODE, "nearest");
-    p.coord =
-        qdqi_op_str_is(c->op, QDQI_A_COORDINATE_TRANSFORMATION_MODE, "align_corners") ? ALIGN_CORNERS : HALF_PIXEL;
+    p.is_nearest = qdqi_op_str_is(op, QDQI_A_MODE, "nearest");
+    p.coord = qdqi_op_str_is(op, QDQI_A_COORDINATE_TRANSFORMATION_MODE, "align_corners") ? ALIGN_CORNERS : HALF_PIXEL;
+    const bool ncx = qdqi_op_str_is(op, QDQI_A_DATA_FORMAT, "NCX");
+    for (int32_t d = 0; d < src->ndims && d < dst->ndims; d++) {
+        p.moves[d] = d != 0 && d != (ncx ? 1 : src->ndims - 1);
+        p.scale[d] = (double)dst->dims[d] / (double)src->dims[d];
+    }
+    return p;
+}
+
+qdq_status qdqi_ref_interpolate(qdqi_ref_ctx *c) {
+    plan p = interpolate_plan(c->op, c->in[0].desc, c->out[0].desc);
     const unsigned char *x_raw = p.is_nearest ? qdqi_ref_in_raw(c, 0) : NULL;
     const double *x = p.is_nearest ? NULL : qdqi_ref_in_f64(c, 0);
     unsigned char *y_raw = p.is_nearest ? qdqi_ref_out_raw(c, 0) : NULL;
     double *y = p.is_nearest ? NULL : qdqi_ref_out_f64(c, 0);
     tap *taps = ask_taps(c);
     QDQI_REF_READY(c);
-    const bool ncx = qdqi_op_str_is(c->op, QDQI_A_DATA_FORMAT, "NCX");
-    for (int32_t d = 0; d < src->ndims && d < dst->ndims; d++) {
-        p.moves[d] = d != 0 && d != (ncx ? 1 : src->ndims - 1);
-        p.scale[d] = (double)dst->dims[d] / (double)src->dims[d];
-    }
     QDQI_TRY(find_taps(c, &p, taps));
     if (p.is_nearest) run_nearest(c, &p, x_raw, y_raw);
     if (!p.is_nearest) run_linear(c, &p, x, y);
@@ -189,6 +190,41 @@ static nearest nearest_mode_of(const qdqi_op *op) {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (qdqi_op_str_is(op, QDQI_A_NEAREST_MODE, names[i])) return (nearest)i;
     return PREFER_FLOOR;
+}
+
+/* The scales are one for each of `axes`, or of all dims; there may be none. */
+static void resize_dims(const qdqi_op *op, const qdq_tensor_desc *src, const qdq_tensor_desc *dst, const float *scales,
+                        plan *p) {
+    uint32_t n_axes;
+    const int64_t *axes = qdqi_op_s64s(op, QDQI_A_AXES, &n_axes);
+    const int64_t n = n_axes == 0 ? (int64_t)src->ndims : (int64_t)n_axes;
+    for (int64_t i = 0; i < n; i++) {
+        int32_t d = (int32_t)i;
+        if (n_axes != 0 && !qdqi_norm_axis(axes[i], src->ndims, &d)) continue; /* refused before */
+        p->scale[d] = scales != NULL ? (double)scales[i] : (double)dst->dims[d] / (double)src->dims[d];
+        p->moves[d] = p->scale[d] != 1.0 || src->dims[d] != dst->dims[d];
+    }
+}
+
+qdq_status qdqi_ref_resize_taps(const qdqi_op *op, const qdq_tensor_desc *src, const qdq_tensor_desc *dst,
+                                const float *scales, int32_t d, qdqi_ref_tap *taps, bool *moves_out) {
+    plan p;
+    if (op->kind == QDQI_OP_INTERPOLATE) {
+        p = interpolate_plan(op, src, dst);
+    } else {
+        p = (plan){.coord = coords_of(op), .near = nearest_mode_of(op)};
+        p.is_nearest = qdqi_op_str_is(op, QDQI_A_MODE, "nearest");
+        resize_dims(op, src, dst, scales, &p);
+    }
+    const int64_t in = src->dims[d], out = dst->dims[d];
+    *moves_out = p.moves[d];
+    if (src->ndims != dst->ndims || (in == 0 && out != 0) || (!p.moves[d] && in != out) ||
+        (p.moves[d] && !(p.scale[d] > 0.0)))
+        return QDQ_E_BAD_SHAPE;
+    for (int64_t x = 0; x < out; x++)
+        taps[x] = p.moves[d] ? tap_of(source_coord(p.coord, x, in, out, p.scale[d]), p.is_nearest, p.near, in)
+                             : (tap){x, x, 0.0};
+    return QDQ_OK;
 }
 
 /* X, [roi], [scales], [sizes]: scales as given count, also where out is their rounded product. */
@@ -212,12 +248,11 @@ qdq_status qdqi_ref_resize(qdqi_ref_ctx *c) {
                              (long long)expected);
     if (src->ndims != dst->ndims)
         return qdqi_ref_fail(c, QDQ_E_BAD_SHAPE, "rank %d is resized to rank %d", src->ndims, dst->ndims);
-    for (int64_t i = 0; i < expected; i++) {
-        int32_t d = (int32_t)i;
-        if (n_axes != 0) QDQI_TRY(qdqi_ref_axis(c, axes[i], src->ndims, &d));
-        p.scale[d] = n_scales != 0 ? (double)scales[i] : (double)dst->dims[d] / (double)src->dims[d];
-        p.moves[d] = p.scale[d] != 1.0 || src->dims[d] != dst->dims[d];
+    for (int64_t i = 0; i < (int64_t)n_axes; i++) {
+        int32_t d;
+        QDQI_TRY(qdqi_ref_axis(c, axes[i], src->ndims, &d));
     }
+    resize_dims(c->op, src, dst, n_scales != 0 ? scales : NULL, &p);
     QDQI_TRY(find_taps(c, &p, taps));
     if (p.is_nearest) run_nearest(c, &p, x_raw, y_raw);
     if (!p.is_nearest) run_linear(c, &p, x, y);

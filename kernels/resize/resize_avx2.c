@@ -1,0 +1,2 @@
+#define QK_RESIZE_LEVEL qk_resize_avx2
+#include "kernels/resize/resize_body.h"
