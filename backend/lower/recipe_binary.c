@@ -4,11 +4,13 @@
  * operand either advances by one or stays. */
 #include "base/alloc.h"
 #include "base/dtype.h"
+#include "kernels/affine/affine.h"
 #include "kernels/binary/binary.h"
 #include "lower/single.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_OPERANDS = QK_BINARY_MAX_STEPS + 1, LONG_RUN = 4096 };
@@ -18,8 +20,10 @@ enum { MAX_OPERANDS = QK_BINARY_MAX_STEPS + 1, LONG_RUN = 4096 };
 typedef struct binary_impl {
     qk_binary chain;
     qk_binary_fn *fn;
-    uint32_t n_operands; /* src, then one per step */
-    int64_t run;         /* elements of the inner run */
+    qk_affine affine;
+    qk_affine_fn *affine_fn; /* not NULL: the chain is a line per channel, and operands 1 and 2 are factor and shift */
+    uint32_t n_operands;     /* src, then one per step */
+    int64_t run;             /* elements of the inner run */
     int32_t n_outer;
     int64_t outer_dims[QDQ_MAX_NDIMS];
     int64_t strides_bytes[MAX_OPERANDS + 1][QDQ_MAX_NDIMS]; /* of the outer dims; the last is dst */
@@ -59,7 +63,11 @@ static void run_rows(const binary_impl *b, void *const *bufs, int64_t first_row,
         const void *operands[QK_BINARY_MAX_STEPS];
         for (uint32_t k = 1; k < n_ops; k++)
             operands[k - 1] = src[k];
-        b->fn(&b->chain, src[0], operands, dst, (size_t)n);
+        if (b->affine_fn != NULL)
+            b->affine_fn(&b->affine, operands[0], operands[1], (size_t)b->chain.steps[0].operand.step, src[0], dst,
+                         (size_t)n);
+        else
+            b->fn(&b->chain, src[0], operands, dst, (size_t)n);
         for (int32_t d = b->n_outer - 1; d >= 0; d--) {
             const bool more = ++at[d] < b->outer_dims[d];
             const int64_t move = more ? 1 : 1 - b->outer_dims[d];
@@ -108,7 +116,8 @@ typedef struct builder {
     binary_impl impl;
     qdq_tensor_desc dst;
     qdq_tensor_desc descs[MAX_OPERANDS]; /* layouts in which the operands are read */
-    const float *vectors[MAX_OPERANDS];  /* constants along the channels, whose buffer waits for add_vectors */
+    float *vectors[MAX_OPERANDS];        /* constants along the channels, whose buffer waits for add_vectors */
+    float scalars[MAX_OPERANDS];         /* per step: its constant, where it has one; else NaN */
     qdqi_buf bufs[MAX_OPERANDS + 1];
 } builder;
 
@@ -147,6 +156,7 @@ static qdq_status add_operand(qdqi_lower *lw, builder *b, const qdqi_operand *op
 static qdq_status add_scalar(qdqi_lower *lw, builder *b, qk_binary_op op, float value, qdq_error *err) {
     if (b->impl.n_operands == MAX_OPERANDS) return qdqi_refuse(err, "binary", "too_many_operands");
     const uint32_t k = b->impl.n_operands++;
+    b->scalars[b->impl.chain.n_steps] = value;
     b->impl.chain.steps[b->impl.chain.n_steps++] = (qk_binary_step){op, {.dtype = QDQ_DTYPE_F32, .step = 0}};
     b->descs[k] = (qdq_tensor_desc){.dtype = QDQ_DTYPE_F32, .layout = QDQ_LAYOUT_STRIDED};
     b->impl.elem_bytes[k] = 4;
@@ -219,7 +229,7 @@ static qdq_status fold_run(const void *impl, void *state, void *const *bufs, con
 static const qdqi_step_ops fold_ops = {.provider = "native", .run = fold_run, .impl_destroy = qdqi_free};
 
 /* One of `buf` and `vector`. */
-static qdq_status add_channel_vector(builder *b, qk_binary_op op, qdqi_buf buf, const float *vector, int32_t channel,
+static qdq_status add_channel_vector(builder *b, qk_binary_op op, qdqi_buf buf, float *vector, int32_t channel,
                                      qdq_error *err) {
     if (b->impl.n_operands == MAX_OPERANDS) return qdqi_refuse(err, "binary", "too_many_operands");
     const uint32_t k = b->impl.n_operands++;
@@ -367,6 +377,48 @@ static qdq_status add_vectors(qdqi_lower *lw, builder *b, int64_t times, qdq_err
     return QDQ_OK;
 }
 
+/* ---- a line per channel ------------------------------------------------------------------------------------------ */
+
+/* What a Quantize makes of a bound. */
+static int32_t quantized_bound(const qk_binary_end *dst, float bound, int32_t low, int32_t high) {
+    const double q = rint((double)bound / (double)dst->scale) + (double)dst->zp;
+    return q < (double)low ? low : q > (double)high ? high : (int32_t)q;
+}
+
+/* Bytes times a constant vector plus a constant vector, then ReLU or Clip, to bytes: everything folds into the two
+ * vectors, in f64. False when the chain is another, or the numbers are out of the kernel's range. */
+static bool fold_line(builder *b) {
+    const qk_binary *c = &b->impl.chain;
+    const bool from8 = c->src.dtype == QDQ_DTYPE_U8 || c->src.dtype == QDQ_DTYPE_S8;
+    const bool to8 = c->dst.dtype == QDQ_DTYPE_U8 || c->dst.dtype == QDQ_DTYPE_S8;
+    if (!from8 || !to8 || c->n_steps < 2 || c->steps[0].op != QK_BINARY_MUL || c->steps[1].op != QK_BINARY_ADD)
+        return false;
+    if (b->vectors[1] == NULL || b->vectors[2] == NULL || !(c->dst.scale > 0.0f) || abs(c->dst.zp) > 255) return false;
+    qk_affine a = {.src = c->src.dtype, .dst = c->dst.dtype, .zp = c->add_zp_first ? 0 : c->dst.zp};
+    a.low = c->dst.dtype == QDQ_DTYPE_S8 ? -128 : 0;
+    a.high = a.low + 255;
+    for (uint32_t i = 2; i < c->n_steps; i++) {
+        if ((c->steps[i].op != QK_BINARY_MAX && c->steps[i].op != QK_BINARY_MIN) || isnan(b->scalars[i])) return false;
+        const int32_t q = quantized_bound(&c->dst, b->scalars[i], a.low, a.high);
+        *(c->steps[i].op == QK_BINARY_MAX ? &a.low : &a.high) = q;
+        if (a.low > a.high) return false;
+    }
+    const int64_t n = qdqi_n_elems(&b->descs[1]);
+    for (int pass = 0; pass < 2; pass++) /* first to see whether all are in range */
+        for (int64_t i = 0; i < n; i++) {
+            const double factor = (double)c->src.scale * (double)b->vectors[1][i] / (double)c->dst.scale;
+            const double shift = (double)b->vectors[2][i] / (double)c->dst.scale - factor * (double)c->src.zp +
+                                 (c->add_zp_first ? (double)c->dst.zp : 0.0);
+            if (!(fabs(factor) * 256.0 + fabs(shift) < 0x1p30)) return false;
+            if (pass == 0) continue;
+            b->vectors[1][i] = (float)factor;
+            b->vectors[2][i] = (float)shift;
+        }
+    b->impl.affine = a;
+    b->impl.affine_fn = qk_affine_choose(NULL);
+    return true;
+}
+
 /* How many of the first links the kernel takes, with the root: of its ops, of the result's shape, within its length. */
 static uint32_t leading_links(qdqi_lower *lw, const qdqi_chain *chain) {
     uint32_t steps = QDQI_CHAIN_OPERANDS, n = 0; /* at least what the root takes */
@@ -403,6 +455,8 @@ qdq_status qdqi_recipe_binary(qdqi_lower *lw, const qdqi_part *part, qdq_error *
     qdqi_chain *chain = qdqi_arena_alloc(&lw->arena, 1, sizeof *chain);
     builder *b = qdqi_arena_alloc(&lw->arena, 1, sizeof *b);
     if (chain == NULL || b == NULL) return QDQI_NO_MEMORY(err);
+    for (uint32_t i = 0; i < MAX_OPERANDS; i++)
+        b->scalars[i] = NAN;
     QDQI_TRY(qdqi_chain_build(lw, part, chain, err));
     const qdqi_op *root = &lw->graph->ops[part->root];
     const qdqi_qparams *q = &chain->q;
@@ -447,6 +501,7 @@ qdq_status qdqi_recipe_binary(qdqi_lower *lw, const qdqi_part *part, qdq_error *
         QDQI_TRY(add_link(lw, b, &chain->links[i], err));
     b->impl.elem_bytes[b->impl.n_operands] = (int64_t)qdq_dtype_bits(b->dst.dtype) / 8;
     set_walk(b);
+    const bool line = fold_line(b);
     QDQI_TRY(add_vectors(lw, b, lengthen_run(b), err));
     b->impl.fn = qk_binary_choose(&b->impl.chain, NULL);
     if (b->impl.fn == NULL) return qdqi_refuse(err, "binary", "no_kernel");
@@ -455,8 +510,10 @@ qdq_status qdqi_recipe_binary(qdqi_lower *lw, const qdqi_part *part, qdq_error *
     if (impl == NULL) return QDQI_NO_MEMORY(err);
     *impl = b->impl;
     char note[96];
-    if (snprintf(note, sizeof note, "native binary %s -> %s (%u steps)", qdq_dtype_name(impl->chain.src.dtype),
-                 qdq_dtype_name(impl->chain.dst.dtype), impl->chain.n_steps) < 0)
+    if (line)
+        memcpy(note, "native affine", sizeof "native affine");
+    else if (snprintf(note, sizeof note, "native binary %s -> %s (%u steps)", qdq_dtype_name(impl->chain.src.dtype),
+                      qdq_dtype_name(impl->chain.dst.dtype), impl->chain.n_steps) < 0)
         note[0] = '\0';
     QDQI_TRY(qdqi_plan_step(lw->plan, &binary_ops, impl, b->bufs, b->impl.n_operands + 1, lw->part, note, err));
     QDQI_TRY(qdqi_lower_written(lw, out, err));

@@ -41,11 +41,15 @@ QK_INLINE __m256i qk256_round(__m256 q, __m256i zp, __m256 zp_f32, bool add_firs
     return add_first ? _mm256_cvtps_epi32(_mm256_add_ps(q, zp_f32)) : _mm256_add_epi32(_mm256_cvtps_epi32(q), zp);
 }
 
+/* Bytes that four registers of integers were packed to twice, in order. */
+QK_INLINE __m256i qk256_order8(__m256i packed) {
+    return _mm256_permutevar8x32_epi32(packed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+
 /* 32 integers to saturated bytes, in order. */
 QK_INLINE __m256i qk256_pack8(const __m256i v[4], bool is_signed) {
     __m256i a = _mm256_packs_epi32(v[0], v[1]), b = _mm256_packs_epi32(v[2], v[3]);
-    __m256i p = is_signed ? _mm256_packs_epi16(a, b) : _mm256_packus_epi16(a, b);
-    return _mm256_permutevar8x32_epi32(p, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+    return qk256_order8(is_signed ? _mm256_packs_epi16(a, b) : _mm256_packus_epi16(a, b));
 }
 
 /* 16 integers to saturated 16-bit words, in order. */

@@ -44,12 +44,16 @@ QK_INLINE __m512i qk512_round(__m512 q, __m512i zp, __m512 zp_f32, bool add_firs
     return add_first ? _mm512_cvtps_epi32(_mm512_add_ps(q, zp_f32)) : _mm512_add_epi32(_mm512_cvtps_epi32(q), zp);
 }
 
+/* Bytes that four registers of integers were packed to twice, in order: packs work inside 128-bit lanes, and the dwords come out
+ * as 0 4 8 12 | 1 5 9 13 | … */
+QK_INLINE __m512i qk512_order8(__m512i packed) {
+    return _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), packed);
+}
+
 /* 64 integers to saturated bytes, in order. */
 QK_INLINE __m512i qk512_pack8(const __m512i v[4], bool is_signed) {
     __m512i a = _mm512_packs_epi32(v[0], v[1]), b = _mm512_packs_epi32(v[2], v[3]);
-    __m512i p = is_signed ? _mm512_packs_epi16(a, b) : _mm512_packus_epi16(a, b);
-    /* packs work inside 128-bit lanes: the dwords come out as 0 4 8 12 | 1 5 9 13 | … */
-    return _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), p);
+    return qk512_order8(is_signed ? _mm512_packs_epi16(a, b) : _mm512_packus_epi16(a, b));
 }
 
 /* 32 integers to saturated 16-bit words, in order. */
