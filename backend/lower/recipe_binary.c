@@ -112,11 +112,23 @@ static const qdqi_step_ops binary_ops = {.provider = "native", .run = binary_run
 
 /* ---- building it ------------------------------------------------------------------------------------------------- */
 
+/* scale = gamma / sqrt(variance + epsilon), shift = beta - mean * scale, in f64. With `line`, the quantizations on both sides go
+ * into them too, so that they take a byte to the result before it is rounded. Written `times` times over. */
+typedef struct fold_impl {
+    int64_t n, times;
+    float epsilon;
+    qdq_dtype dtypes[4];
+    bool line;
+    double src_scale, src_zp, dst_scale, dst_zp;
+} fold_impl;
+
 typedef struct builder {
     binary_impl impl;
     qdq_tensor_desc dst;
     qdq_tensor_desc descs[MAX_OPERANDS]; /* layouts in which the operands are read */
-    float *vectors[MAX_OPERANDS];        /* constants along the channels, whose buffer waits for add_vectors */
+    bool is_vector[MAX_OPERANDS];        /* along the channels, whose buffer waits for add_vectors: operands 1 and 2 */
+    fold_impl fold;                      /* that make them of … */
+    uint32_t parameters[4];              /* … these values */
     float scalars[MAX_OPERANDS];         /* per step: its constant, where it has one; else NaN */
     qdqi_buf bufs[MAX_OPERANDS + 1];
 } builder;
@@ -200,21 +212,22 @@ static qdq_status add_link(qdqi_lower *lw, builder *b, const qdqi_link *link, qd
 
 /* ---- BatchNormInference: one multiplication and one addition per channel -------------------------------------------- */
 
-typedef struct fold_impl {
-    int64_t n;
-    float epsilon;
-    qdq_dtype dtypes[4];
-} fold_impl;
-
-/* scale = gamma / sqrt(variance + epsilon), shift = beta - mean * scale, in f64 */
 static void fold_vectors(const fold_impl *f, const void *const in[4], float *scale, float *shift) {
     for (int64_t i = 0; i < f->n; i++) {
         double v[4];
         for (int k = 0; k < 4; k++)
             v[k] = qdqi_load_f64(in[k], f->dtypes[k], i);
-        const double s = v[0] / sqrt(v[3] + (double)f->epsilon);
+        double s = v[0] / sqrt(v[3] + (double)f->epsilon), t = v[1] - v[2] * s;
+        if (f->line) {
+            s *= f->src_scale / f->dst_scale;
+            t = t / f->dst_scale - s * f->src_zp + f->dst_zp;
+        }
         scale[i] = (float)s;
-        shift[i] = (float)(v[1] - v[2] * s);
+        shift[i] = (float)t;
+    }
+    for (int64_t i = 1; i < f->times; i++) {
+        memcpy(scale + i * f->n, scale, (size_t)f->n * sizeof *scale);
+        memcpy(shift + i * f->n, shift, (size_t)f->n * sizeof *shift);
     }
 }
 
@@ -228,9 +241,8 @@ static qdq_status fold_run(const void *impl, void *state, void *const *bufs, con
 
 static const qdqi_step_ops fold_ops = {.provider = "native", .run = fold_run, .impl_destroy = qdqi_free};
 
-/* One of `buf` and `vector`. */
-static qdq_status add_channel_vector(builder *b, qk_binary_op op, qdqi_buf buf, float *vector, int32_t channel,
-                                     qdq_error *err) {
+/* A place for a vector along the channels; add_vectors will fill it. */
+static qdq_status add_channel_vector(builder *b, qk_binary_op op, int32_t channel, qdq_error *err) {
     if (b->impl.n_operands == MAX_OPERANDS) return qdqi_refuse(err, "binary", "too_many_operands");
     const uint32_t k = b->impl.n_operands++;
     b->impl.chain.steps[b->impl.chain.n_steps++] = (qk_binary_step){op, {.dtype = QDQ_DTYPE_F32, .step = 1}};
@@ -239,50 +251,23 @@ static qdq_status add_channel_vector(builder *b, qk_binary_op op, qdqi_buf buf, 
         b->descs[k].dims[d] = d == channel ? b->dst.dims[d] : 1;
     qdqi_set_dense(&b->descs[k]);
     b->impl.elem_bytes[k] = 4;
-    b->bufs[k] = buf;
-    b->vectors[k] = vector;
+    b->is_vector[k] = true;
     return QDQ_OK;
 }
 
 static qdq_status add_batchnorm(qdqi_lower *lw, builder *b, const qdqi_chain *chain, const qdqi_op *op,
                                 qdq_error *err) {
-    fold_impl f = {.epsilon = qdqi_op_f32(op, QDQI_A_EPSILON)};
+    fold_impl *f = &b->fold;
     const int32_t channel = qdqi_op_str_is(op, QDQI_A_DATA_FORMAT, "NXC") ? b->dst.ndims - 1 : 1;
-    const void *data[4];
-    bool constant = true;
     if (b->dst.ndims < 2) return qdqi_refuse(err, "binary", "rank");
-    f.n = b->dst.dims[channel];
+    *f = (fold_impl){.n = b->dst.dims[channel], .epsilon = qdqi_op_f32(op, QDQI_A_EPSILON)};
     for (uint32_t i = 0; i < 4; i++) {
         QDQI_TRY(qdqi_operand_as_float(lw, &chain->operands[i + 1], err));
-        const qdqi_lval *lv = qdqi_lower_val(lw, chain->operands[i + 1].value);
-        f.dtypes[i] = lv->desc.dtype;
-        data[i] = lv->data;
-        constant = constant && lv->data != NULL && qdqi_is_dense(&lv->desc);
+        b->parameters[i] = chain->operands[i + 1].value;
+        f->dtypes[i] = qdqi_lower_val(lw, b->parameters[i])->desc.dtype;
     }
-    qdqi_buf bufs[6] = {QDQI_NO_BUF, QDQI_NO_BUF, QDQI_NO_BUF, QDQI_NO_BUF, QDQI_NO_BUF, QDQI_NO_BUF};
-    float *vectors = NULL;
-    size_t bytes;
-    if (f.n < 0 || __builtin_mul_overflow((size_t)f.n, sizeof(float), &bytes))
-        return qdqi_fail(err, QDQ_E_OVERFLOW, "channels overflow");
-    if (constant) {
-        vectors = qdqi_arena_alloc(&lw->arena, (size_t)f.n, 2 * sizeof *vectors);
-        if (vectors == NULL) return QDQI_NO_MEMORY(err);
-        fold_vectors(&f, data, vectors, vectors + f.n);
-    } else {
-        for (uint32_t i = 0; i < 4; i++) {
-            qdq_tensor_desc dense = qdqi_lower_val(lw, chain->operands[i + 1].value)->desc;
-            qdqi_set_dense(&dense);
-            QDQI_TRY(qdqi_lower_read_as(lw, chain->operands[i + 1].value, &dense, &bufs[i], err));
-        }
-        QDQI_TRY(qdqi_plan_temp(lw->plan, bytes, &bufs[4], err));
-        QDQI_TRY(qdqi_plan_temp(lw->plan, bytes, &bufs[5], err));
-        fold_impl *kept = qdqi_malloc(sizeof *kept);
-        if (kept == NULL) return QDQI_NO_MEMORY(err);
-        *kept = f;
-        QDQI_TRY(qdqi_plan_step(lw->plan, &fold_ops, kept, bufs, 6, lw->part, "native batchnorm vectors", err));
-    }
-    QDQI_TRY(add_channel_vector(b, QK_BINARY_MUL, bufs[4], vectors, channel, err));
-    return add_channel_vector(b, QK_BINARY_ADD, bufs[5], vectors == NULL ? NULL : vectors + f.n, channel, err);
+    QDQI_TRY(add_channel_vector(b, QK_BINARY_MUL, channel, err));
+    return add_channel_vector(b, QK_BINARY_ADD, channel, err);
 }
 
 /* ---- the walk ---------------------------------------------------------------------------------------------------- */
@@ -339,7 +324,7 @@ static void set_walk(builder *b) {
         b->impl.chain.steps[k - 1].operand.step = steps[k];
 }
 
-/* Channels last make runs as short as there are channels, and a call for each: when only constant vectors end the run, it
+/* Channels last make runs as short as there are channels, and a call for each: when only such vectors end the run, it
  * gets longer by repeating them. Returns how many times. */
 static int64_t lengthen_run(builder *b) {
     binary_impl *impl = &b->impl;
@@ -349,7 +334,7 @@ static int64_t lengthen_run(builder *b) {
     for (uint32_t k = 0; k <= n_ops; k++) {
         const int step = k == 0 ? impl->chain.src.step : k == n_ops ? 1 : impl->chain.steps[k - 1].operand.step;
         const int64_t stride = impl->strides_bytes[k][d];
-        const bool repeats = k < n_ops && b->vectors[k] != NULL;
+        const bool repeats = k < n_ops && b->is_vector[k];
         if (stride != (step == 0 || repeats ? 0 : impl->run * impl->elem_bytes[k])) return 1;
     }
     int64_t times = LONG_RUN / impl->run;
@@ -364,17 +349,42 @@ static int64_t lengthen_run(builder *b) {
     return times;
 }
 
-static qdq_status add_vectors(qdqi_lower *lw, builder *b, int64_t times, qdq_error *err) {
-    for (uint32_t k = 0; k < b->impl.n_operands; k++) {
-        if (b->vectors[k] == NULL) continue;
-        const size_t n = (size_t)qdqi_n_elems(&b->descs[k]);
-        float *repeated = qdqi_arena_alloc(&lw->arena, n * (size_t)times, sizeof *repeated);
-        if (repeated == NULL) return QDQI_NO_MEMORY(err);
-        for (int64_t i = 0; i < times; i++)
-            memcpy(repeated + (size_t)i * n, b->vectors[k], n * sizeof *repeated);
-        QDQI_TRY(qdqi_lower_const(lw, repeated, n * (size_t)times * sizeof *repeated, &b->bufs[k], err));
+/* The two vectors, at compile or by a step. */
+static qdq_status add_vectors(qdqi_lower *lw, builder *b, qdq_error *err) {
+    const fold_impl *f = &b->fold;
+    size_t bytes;
+    if (!b->is_vector[1]) return QDQ_OK;
+    if (f->n < 0 || __builtin_mul_overflow((size_t)f->n * sizeof(float), (size_t)f->times, &bytes))
+        return qdqi_fail(err, QDQ_E_OVERFLOW, "channels overflow");
+    const void *data[4];
+    bool constant = true;
+    for (uint32_t i = 0; i < 4; i++) {
+        const qdqi_lval *lv = qdqi_lower_val(lw, b->parameters[i]);
+        data[i] = lv->data;
+        constant = constant && lv->data != NULL && qdqi_is_dense(&lv->desc);
     }
-    return QDQ_OK;
+    if (constant) {
+        float *scale = qdqi_arena_alloc(&lw->arena, (size_t)f->n * (size_t)f->times + 1, 2 * sizeof *scale);
+        if (scale == NULL) return QDQI_NO_MEMORY(err);
+        float *shift = scale + f->n * f->times;
+        fold_vectors(f, data, scale, shift);
+        QDQI_TRY(qdqi_lower_const(lw, scale, bytes, &b->bufs[1], err));
+        return qdqi_lower_const(lw, shift, bytes, &b->bufs[2], err);
+    }
+    qdqi_buf bufs[6];
+    for (uint32_t i = 0; i < 4; i++) {
+        qdq_tensor_desc dense = qdqi_lower_val(lw, b->parameters[i])->desc;
+        qdqi_set_dense(&dense);
+        QDQI_TRY(qdqi_lower_read_as(lw, b->parameters[i], &dense, &bufs[i], err));
+    }
+    QDQI_TRY(qdqi_plan_temp(lw->plan, bytes, &bufs[4], err));
+    QDQI_TRY(qdqi_plan_temp(lw->plan, bytes, &bufs[5], err));
+    b->bufs[1] = bufs[4];
+    b->bufs[2] = bufs[5];
+    fold_impl *kept = qdqi_malloc(sizeof *kept);
+    if (kept == NULL) return QDQI_NO_MEMORY(err);
+    *kept = *f;
+    return qdqi_plan_step(lw->plan, &fold_ops, kept, bufs, 6, lw->part, "native batchnorm vectors", err);
 }
 
 /* ---- a line per channel ------------------------------------------------------------------------------------------ */
@@ -385,15 +395,13 @@ static int32_t quantized_bound(const qk_binary_end *dst, float bound, int32_t lo
     return q < (double)low ? low : q > (double)high ? high : (int32_t)q;
 }
 
-/* Bytes times a constant vector plus a constant vector, then ReLU or Clip, to bytes: everything folds into the two
- * vectors, in f64. False when the chain is another, or the numbers are out of the kernel's range. */
+/* Bytes times a vector plus a vector, then ReLU or Clip, to bytes: the quantizations fold into the two vectors. False when
+ * the chain is another. */
 static bool fold_line(builder *b) {
     const qk_binary *c = &b->impl.chain;
     const bool from8 = c->src.dtype == QDQ_DTYPE_U8 || c->src.dtype == QDQ_DTYPE_S8;
     const bool to8 = c->dst.dtype == QDQ_DTYPE_U8 || c->dst.dtype == QDQ_DTYPE_S8;
-    if (!from8 || !to8 || c->n_steps < 2 || c->steps[0].op != QK_BINARY_MUL || c->steps[1].op != QK_BINARY_ADD)
-        return false;
-    if (b->vectors[1] == NULL || b->vectors[2] == NULL || !(c->dst.scale > 0.0f) || abs(c->dst.zp) > 255) return false;
+    if (!from8 || !to8 || !b->is_vector[1] || !(c->dst.scale > 0.0f) || abs(c->dst.zp) > 255) return false;
     qk_affine a = {.src = c->src.dtype, .dst = c->dst.dtype, .zp = c->add_zp_first ? 0 : c->dst.zp};
     a.low = c->dst.dtype == QDQ_DTYPE_S8 ? -128 : 0;
     a.high = a.low + 255;
@@ -401,19 +409,12 @@ static bool fold_line(builder *b) {
         if ((c->steps[i].op != QK_BINARY_MAX && c->steps[i].op != QK_BINARY_MIN) || isnan(b->scalars[i])) return false;
         const int32_t q = quantized_bound(&c->dst, b->scalars[i], a.low, a.high);
         *(c->steps[i].op == QK_BINARY_MAX ? &a.low : &a.high) = q;
-        if (a.low > a.high) return false;
     }
-    const int64_t n = qdqi_n_elems(&b->descs[1]);
-    for (int pass = 0; pass < 2; pass++) /* first to see whether all are in range */
-        for (int64_t i = 0; i < n; i++) {
-            const double factor = (double)c->src.scale * (double)b->vectors[1][i] / (double)c->dst.scale;
-            const double shift = (double)b->vectors[2][i] / (double)c->dst.scale - factor * (double)c->src.zp +
-                                 (c->add_zp_first ? (double)c->dst.zp : 0.0);
-            if (!(fabs(factor) * 256.0 + fabs(shift) < 0x1p30)) return false;
-            if (pass == 0) continue;
-            b->vectors[1][i] = (float)factor;
-            b->vectors[2][i] = (float)shift;
-        }
+    b->fold.line = true;
+    b->fold.src_scale = (double)c->src.scale;
+    b->fold.src_zp = (double)c->src.zp;
+    b->fold.dst_scale = (double)c->dst.scale;
+    b->fold.dst_zp = c->add_zp_first ? (double)c->dst.zp : 0.0;
     b->impl.affine = a;
     b->impl.affine_fn = qk_affine_choose(NULL);
     return true;
@@ -501,8 +502,9 @@ qdq_status qdqi_recipe_binary(qdqi_lower *lw, const qdqi_part *part, qdq_error *
         QDQI_TRY(add_link(lw, b, &chain->links[i], err));
     b->impl.elem_bytes[b->impl.n_operands] = (int64_t)qdq_dtype_bits(b->dst.dtype) / 8;
     set_walk(b);
+    b->fold.times = lengthen_run(b);
     const bool line = fold_line(b);
-    QDQI_TRY(add_vectors(lw, b, lengthen_run(b), err));
+    QDQI_TRY(add_vectors(lw, b, err));
     b->impl.fn = qk_binary_choose(&b->impl.chain, NULL);
     if (b->impl.fn == NULL) return qdqi_refuse(err, "binary", "no_kernel");
     QDQI_TRY(qdqi_lower_write(lw, out, &b->dst, &b->bufs[b->impl.n_operands], err));

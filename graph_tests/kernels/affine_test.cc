@@ -11,7 +11,8 @@ namespace {
 // Written down once more, in f64: the product of a byte and an f32 is exact there, and so is nearly every sum.
 uint8_t expected(const qk_affine &a, uint8_t byte, float factor, float shift) {
     const int x = a.src == QDQ_DTYPE_S8 ? int8_t(byte) : byte;
-    const double v = std::nearbyint(double(std::fmaf(float(x), factor, shift)));
+    const float sum = std::fmaf(float(x), factor, shift);
+    const double v = std::isnan(sum) ? INFINITY : std::nearbyint(double(sum));
     const double words = std::clamp(std::clamp(v, -32768.0, 32767.0) + a.zp, -32768.0, 32767.0);
     const bool s8 = a.dst == QDQ_DTYPE_S8;
     const double q = std::clamp(words, s8 ? -128.0 : 0.0, s8 ? 127.0 : 255.0);
@@ -31,7 +32,8 @@ TEST_F(Affine, EveryLevelTypeOffsetAndLength) {
     for (size_t i = 0; i < src.size(); i++) {
         src[i] = uint8_t(kd_next(&seed));
         factor[i] = float(int32_t(kd_next(&seed))) * (i % 50 == 7 ? 0x1p-9f : 0x1p-31f); // some saturate
-        shift[i] = i % 3 == 0 ? 0.5f : float(int32_t(kd_next(&seed))) * 0x1p-25f;        // some are ties
+        if (i % 40 == 9) factor[i] = i % 80 == 9 ? INFINITY : -1e38f;
+        shift[i] = i % 3 == 0 ? 0.5f : float(int32_t(kd_next(&seed))) * 0x1p-25f; // some are ties
     }
     int seen = 0;
     for (int isa = 0; isa < QK_ISA_COUNT; isa++) {

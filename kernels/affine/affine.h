@@ -2,9 +2,9 @@
  *
  *     dst[i] = min(max(sat8(sat16(rint(src[i] * factor[i] + shift[i])) + zp), low), high)          src, dst u8 or s8
  *
- * the product and the sum in f32, rounded once together (fused), rint half to even, sat16 and sat8 saturating to 16 and 8 bits.
+ * the product and the sum in f32, rounded once together (fused), rint half to even (what is above 2^30 counts as that), sat16 and sat8 saturating to 16 and 8 bits.
  * A batch normalisation between two quantizations is this, with everything folded into the two vectors; ReLU and Clip are `low`
- * and `high`. Factors and shifts must be finite, |factor| * 255 + |shift| below 2^30. Every level of instruction set gives the same bytes.
+ * and `high`. A NaN gives the largest value. Every level of instruction set gives the same bytes.
  *
  * `src` and `dst` may be the same, and must not overlap otherwise. Nothing outside of the n elements is read or written.
  * Single-threaded: split the elements. */

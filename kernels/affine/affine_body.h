@@ -10,10 +10,12 @@ enum { LANES = QKW_LANES, BLOCK = 4 * LANES };
 QK_INLINE void run_block(const qk_affine *a, const float *factor, const float *shift, bool vectors, const char *src,
                          char *dst, bool from_signed, bool to_signed) {
     qkw_i q[4];
-    QK_FOUR_TIMES(
-        k, qkw_f f = vectors ? QKW(loadu_ps)(factor + LANES * k) : QKW(set1_ps)(*factor);
-        qkw_f s = vectors ? QKW(loadu_ps)(shift + LANES * k) : QKW(set1_ps)(*shift);
-        q[k] = QKW(cvtps_epi32)(QKW(fmadd_ps)(QKW(cvtepi32_ps)(QKX(load8)(src + LANES * k, from_signed)), f, s)));
+    const qkw_f top =
+        QKW(set1_ps)(0x1p30f); /* from 2^31 on the conversion would give the least integer, as below -2^31 */
+    QK_FOUR_TIMES(k, qkw_f f = vectors ? QKW(loadu_ps)(factor + LANES * k) : QKW(set1_ps)(*factor);
+                  qkw_f s = vectors ? QKW(loadu_ps)(shift + LANES * k) : QKW(set1_ps)(*shift);
+                  qkw_f x = QKW(cvtepi32_ps)(QKX(load8)(src + LANES * k, from_signed));
+                  q[k] = QKW(cvtps_epi32)(QKW(min_ps)(QKW(fmadd_ps)(x, f, s), top)));
     const qkw_i zp = QKW(set1_epi16)((short)a->zp);
     qkw_i words[2] = {QKW(adds_epi16)(QKW(packs_epi32)(q[0], q[1]), zp),
                       QKW(adds_epi16)(QKW(packs_epi32)(q[2], q[3]), zp)};
