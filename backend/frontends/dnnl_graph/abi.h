@@ -168,20 +168,28 @@ dnnl_status_t abi_core_finalize(abi_core *core);
 
 /* ---- partitions (abi_partition.c) ------------------------------------------------------------------------------- */
 
+/* A partition of oneDNN Graph's is a group of libqdq's: mostly of one, see abi_join.c. */
 typedef struct abi_list {
     atomic_uint refs;
     abi_core *core;
     qdq_partition_list *list;
-    size_t n, first_id;
+    size_t n, first_id; /* groups */
+    uint32_t *group_of; /* of each of libqdq's partitions */
+    uint32_t *members;  /* those of group g: from starts[g] on, up to starts[g + 1] */
+    uint32_t *starts;
+    bool *leaves; /* of each value of the core: it goes from one group to another, or out of the graph */
 } abi_list;
+
+/* Fill the groups. Without `join` each partition is one. */
+bool abi_join(abi_list *list, bool join);
 
 struct dnnl_graph_partition {
     atomic_uint refs;
     abi_list *list;
-    const qdq_partition *p;
+    const qdq_partition *p; /* NULL for a group of several */
     size_t id, n_ops, n_in, n_out;
     bool supported;
-    abi_op **ops; /* of the core; topological order */
+    abi_op **ops; /* of the core, each once; topological order */
     abi_lt *in, *out;
 };
 
@@ -221,7 +229,8 @@ typedef struct abi_port {
 /* What compile made; shared by all compiled partitions that have the same key. */
 typedef struct abi_code {
     atomic_uint refs;
-    qdq_compiled *compiled;
+    qdq_compiled *compiled; /* or, of a group of several, */
+    qdq_session *session;
     qdq_engine *engine;
     size_t n_in, n_out;
     abi_port *in, *out;
@@ -245,6 +254,11 @@ void abi_code_release(abi_code *code);
 abi_code *abi_code_cache_get(const void *key, size_t bytes); /* retained; NULL */
 /* What is cached under the key from now on: `code`, or what another thread put there first. Takes the reference to `code`, gives one. */
 abi_code *abi_code_cache_put(const void *key, size_t bytes, abi_code *code);
+
+/* The code's ops in a session of their own, with its ports described by `descs` (inputs, then outputs). With `constants`, a buffer
+ * for each input, the constant ones of them are no ports but content. */
+qdq_status abi_session_create(const abi_code *code, const qdq_tensor_desc *descs, const void *const *constants,
+                              qdq_session **out, qdq_error *err);
 
 /* ---- constants (abi_special.c) ---------------------------------------------------------------------------------- */
 

@@ -11,6 +11,7 @@ void abi_code_release(abi_code *code) {
     if (code == NULL || atomic_fetch_sub_explicit(&code->refs, 1, memory_order_acq_rel) > 1) return;
     abi_special_destroy(code->special);
     qdq_compiled_destroy(&code->compiled);
+    qdq_session_destroy(&code->session);
     abi_partition_release(code->partition);
     free(code->in);
     free(code->out);
@@ -92,32 +93,64 @@ static uint32_t find(const abi_lt **list, size_t n, uint64_t id) {
     return ABI_NONE;
 }
 
-/* The ports of libqdq's partition in its order, found in the caller's list. Others in the list are ignored. */
+/* A port, found in the caller's list. Others in the list are ignored. */
+static dnnl_status_t take_port(const request *r, bool output, uint64_t id, qdq_dtype dtype, abi_port *port,
+                               qdq_tensor_desc *desc) {
+    const abi_lt **list = output ? r->out : r->in;
+    port->at = find(list, output ? r->n_out : r->n_in, id);
+    if (port->at == ABI_NONE) return dnnl_invalid_arguments;
+    port->lt = *list[port->at];
+    if (dtype != QDQ_DTYPE_UNDEF && (qdq_dtype)port->lt.data_type != dtype) return dnnl_invalid_arguments;
+    port->constant = !output && port->lt.property == dnnl_graph_tensor_property_constant;
+    return abi_lt_port(&port->lt, output, desc);
+}
+
+/* The ports of libqdq's partition in its order. */
 static dnnl_status_t take_ports(const request *r, bool output, abi_port *ports, size_t n, qdq_tensor_desc *descs) {
     for (size_t i = 0; i < n; i++) {
         qdq_tensor_desc port;
         const qdq_status st =
             output ? qdq_partition_output(r->p->p, i, &port, NULL) : qdq_partition_input(r->p->p, i, &port, NULL);
         if (st != QDQ_OK) return abi_status(st);
-        const abi_lt **list = output ? r->out : r->in;
-        ports[i].at = find(list, output ? r->n_out : r->n_in, port.id);
-        if (ports[i].at == ABI_NONE) return dnnl_invalid_arguments;
-        ports[i].lt = *list[ports[i].at];
-        if (port.dtype != QDQ_DTYPE_UNDEF && (qdq_dtype)ports[i].lt.data_type != port.dtype)
-            return dnnl_invalid_arguments;
-        const dnnl_status_t status = abi_lt_port(&ports[i].lt, output, &descs[i]);
+        const dnnl_status_t status = take_port(r, output, port.id, port.dtype, &ports[i], &descs[i]);
         if (status != dnnl_success) return status;
-        ports[i].constant = !output && (ports[i].lt.property == dnnl_graph_tensor_property_constant ||
-                                        port.property == QDQ_PROPERTY_CONSTANT);
     }
     return dnnl_success;
 }
 
-static dnnl_status_t resolve(const abi_code *code, abi_port *ports, size_t n) {
-    for (size_t i = 0; i < n; i++) {
+/* The ports of a group: each tensor once. */
+static dnnl_status_t take_group_ports(const request *r, abi_code *code, qdq_tensor_desc *descs) {
+    const struct dnnl_graph_partition *p = r->p;
+    abi_map seen = {0};
+    dnnl_status_t status = dnnl_success;
+    code->n_in = 0;
+    for (size_t i = 0; status == dnnl_success && i < p->n_in; i++) {
+        if (abi_map_get(&seen, p->in[i].id) != ABI_NONE) continue;
+        if (!abi_map_put(&seen, p->in[i].id, 0)) status = dnnl_out_of_memory;
+        const size_t k = code->n_in++;
+        if (status == dnnl_success)
+            status = take_port(r, false, p->in[i].id, (qdq_dtype)p->in[i].data_type, &code->in[k], &descs[k]);
+    }
+    for (size_t i = 0; status == dnnl_success && i < p->n_out; i++)
+        status =
+            take_port(r, true, p->out[i].id, (qdq_dtype)p->out[i].data_type, &code->out[i], &descs[code->n_in + i]);
+    abi_map_free(&seen);
+    return status;
+}
+
+static qdq_status resolved(const abi_code *code, bool output, size_t i, qdq_tensor_desc *desc) {
+    if (code->compiled != NULL)
+        return qdq_compiled_desc(code->compiled, output ? code->out[i].lt.id : code->in[i].lt.id, desc, NULL);
+    return output ? qdq_session_output_desc(code->session, i, desc, NULL, NULL)
+                  : qdq_session_input_desc(code->session, i, desc, NULL, NULL);
+}
+
+static dnnl_status_t resolve(const abi_code *code, bool output) {
+    abi_port *ports = output ? code->out : code->in;
+    for (size_t i = 0; i < (output ? code->n_out : code->n_in); i++) {
         qdq_tensor_desc desc;
         size_t bytes;
-        qdq_status st = qdq_compiled_desc(code->compiled, ports[i].lt.id, &desc, NULL);
+        qdq_status st = resolved(code, output, i, &desc);
         if (st == QDQ_OK) st = qdq_tensor_desc_size_bytes(&desc, &bytes, NULL);
         if (st != QDQ_OK) return abi_status(st);
         abi_lt_resolve(&ports[i].lt, &desc);
@@ -130,6 +163,7 @@ static dnnl_status_t resolve(const abi_code *code, abi_port *ports, size_t n) {
 static dnnl_status_t take_pairs(abi_code *code) {
     size_t n = 0;
     const qdq_inplace_pair *pairs = NULL;
+    if (code->compiled == NULL) return dnnl_success;
     const qdq_status st = qdq_compiled_inplace_pairs(code->compiled, &n, &pairs, NULL);
     if (st != QDQ_OK || n == 0) return abi_status(st);
     code->pairs = abi_calloc(n, sizeof *code->pairs);
@@ -141,14 +175,16 @@ static dnnl_status_t take_pairs(abi_code *code) {
 }
 
 static dnnl_status_t compile(const request *r, abi_code *code, qdq_tensor_desc *descs, qdq_error *err) {
-    dnnl_status_t status = take_ports(r, false, code->in, code->n_in, descs);
-    if (status == dnnl_success) status = take_ports(r, true, code->out, code->n_out, descs + code->n_in);
+    const bool one = r->p->p != NULL;
+    dnnl_status_t status = one ? take_ports(r, false, code->in, code->n_in, descs) : take_group_ports(r, code, descs);
+    if (one && status == dnnl_success) status = take_ports(r, true, code->out, code->n_out, descs + code->n_in);
     if (status != dnnl_success) return status;
-    const qdq_status st = qdq_partition_compile(r->p->p, r->engine, descs, code->n_in, descs + code->n_in, code->n_out,
-                                                &code->compiled, err);
+    const qdq_status st = one ? qdq_partition_compile(r->p->p, r->engine, descs, code->n_in, descs + code->n_in,
+                                                      code->n_out, &code->compiled, err)
+                              : abi_session_create(code, descs, NULL, &code->session, err);
     if (st != QDQ_OK) return abi_status(st);
-    status = resolve(code, code->in, code->n_in);
-    if (status == dnnl_success) status = resolve(code, code->out, code->n_out);
+    status = resolve(code, false);
+    if (status == dnnl_success) status = resolve(code, true);
     return status == dnnl_success ? take_pairs(code) : status;
 }
 
@@ -169,8 +205,8 @@ static dnnl_status_t make(const request *r, abi_code **out, qdq_error *err) {
     abi_partition_retain(r->p);
     code->partition = r->p;
     code->engine = r->engine;
-    code->n_in = qdq_partition_n_inputs(r->p->p);
-    code->n_out = qdq_partition_n_outputs(r->p->p);
+    code->n_in = r->p->p != NULL ? qdq_partition_n_inputs(r->p->p) : r->p->n_in;
+    code->n_out = r->p->n_out;
     code->in = abi_calloc(code->n_in, sizeof *code->in);
     code->out = abi_calloc(code->n_out, sizeof *code->out);
     qdq_tensor_desc *descs = abi_calloc(code->n_in + code->n_out, sizeof *descs);

@@ -28,11 +28,12 @@ static dnnl_status_t bind(const abi_port *ports, size_t n_ports, const_dnnl_grap
 static dnnl_status_t run(const abi_code *code, const void *const *in, void *const *out) {
     dnnl_status_t status;
     if (code->special != NULL && abi_special_enabled() && abi_special_run(code, in, out, &status)) return status;
-    if ((abi_verbose() & ABI_VERBOSE_ERROR) == 0)
-        return abi_status(qdq_compiled_run(code->compiled, in, code->n_in, out, code->n_out, NULL));
-    qdq_error err = {0};
-    const qdq_status st = qdq_compiled_run(code->compiled, in, code->n_in, out, code->n_out, &err);
-    return st == QDQ_OK ? dnnl_success : abi_fail(abi_status(st), "execute", &err);
+    qdq_error found, *err = abi_verbose() & ABI_VERBOSE_ERROR ? &found : NULL; /* written when something fails */
+    found.text[0] = '\0';
+    const qdq_status st = code->compiled != NULL
+                              ? qdq_compiled_run(code->compiled, in, code->n_in, out, code->n_out, err)
+                              : qdq_session_run(code->session, in, code->n_in, out, code->n_out, err);
+    return st == QDQ_OK ? dnnl_success : abi_fail(abi_status(st), "execute", err);
 }
 
 static dnnl_status_t bind_and_run(const abi_code *code, size_t n_in, const_dnnl_graph_tensor_t *in, size_t n_out,

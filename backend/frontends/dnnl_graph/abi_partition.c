@@ -16,7 +16,10 @@ dnnl_status_t abi_list_create(abi_core *core, qdq_policy policy, abi_list **out)
         abi_list_release(list);
         return abi_fail(abi_status(st), "filter", &err);
     }
-    list->n = qdq_partition_list_count(list->list);
+    if (!abi_join(list, policy == QDQ_POLICY_FUSION)) {
+        abi_list_release(list);
+        return dnnl_out_of_memory;
+    }
     list->first_id = atomic_fetch_add(&next_id, list->n);
     *out = list;
     return dnnl_success;
@@ -26,38 +29,66 @@ void abi_list_release(abi_list *list) {
     if (list == NULL || atomic_fetch_sub_explicit(&list->refs, 1, memory_order_acq_rel) > 1) return;
     qdq_partition_list_destroy(&list->list);
     abi_core_release(list->core);
+    free(list->group_of);
+    free(list->members);
+    free(list->starts);
+    free(list->leaves);
     free(list);
 }
 
 /* ---- making one ------------------------------------------------------------------------------------------------- */
 
-static bool find_ops(dnnl_graph_partition_t p) {
-    const abi_core *core = p->list->core;
-    p->n_ops = qdq_partition_n_ops(p->p);
-    p->ops = abi_calloc(p->n_ops, sizeof(abi_op *));
+/* What a partition is made from: the members of its group. */
+typedef struct group {
+    const abi_list *list;
+    const uint32_t *members;
+    size_t n;
+    abi_map ops; /* ids of the ops found so far, when there are many */
+} group;
+
+enum { FEW_OPS = 16 };
+
+static const qdq_partition *member(const group *g, size_t i) {
+    return qdq_partition_list_get(g->list->list, g->members[i]);
+}
+
+static bool holds(const group *g, const struct dnnl_graph_partition *p, uint32_t op_index) {
+    const abi_op *op = g->list->core->ops[op_index];
+    if (g->ops.cap > 0) return abi_map_get(&g->ops, op->id) != ABI_NONE;
+    for (size_t i = 0; i < p->n_ops; i++)
+        if (p->ops[i] == op) return true;
+    return false;
+}
+
+/* A Dequantize may be in several members: it is named once. */
+static bool find_ops(group *g, dnnl_graph_partition_t p) {
+    const abi_core *core = g->list->core;
+    size_t room = 0;
+    for (size_t i = 0; i < g->n; i++)
+        room += qdq_partition_n_ops(member(g, i));
+    p->ops = abi_calloc(room, sizeof(abi_op *));
     if (p->ops == NULL) return false;
-    for (size_t i = 0; i < p->n_ops; i++) {
-        uint64_t id;
-        if (qdq_partition_op(p->p, i, &id, NULL, NULL, NULL) != QDQ_OK) return false;
-        p->ops[i] = core->ops[abi_map_get(&core->op_ids, id)];
+    for (size_t i = 0; i < g->n; i++) {
+        for (size_t k = 0; k < qdq_partition_n_ops(member(g, i)); k++) {
+            uint64_t id;
+            if (qdq_partition_op(member(g, i), k, &id, NULL, NULL, NULL) != QDQ_OK) return false;
+            const uint32_t index = abi_map_get(&core->op_ids, id);
+            if (g->n > 1 && holds(g, p, index)) continue;
+            p->ops[p->n_ops++] = core->ops[index];
+            if (room > FEW_OPS && !abi_map_put(&g->ops, id, index)) return false;
+        }
     }
     return true;
 }
 
-static bool makes(const abi_op *op, size_t id) {
-    for (size_t i = 0; i < op->n_out; i++)
-        if (op->out[i].id == id) return true;
-    return false;
-}
-
-static bool made_inside(const struct dnnl_graph_partition *p, size_t id) {
-    for (size_t i = 0; i < p->n_ops; i++)
-        if (makes(p->ops[i], id)) return true;
-    return false;
+static bool made_inside(const group *g, const struct dnnl_graph_partition *p, size_t id) {
+    const abi_core *core = g->list->core;
+    const uint32_t producer = core->values[abi_map_get(&core->value_ids, id)].producer;
+    return producer != ABI_NONE && holds(g, p, producer);
 }
 
 /* One port per use, in the order of the ops: callers count on it. */
-static bool find_inputs(dnnl_graph_partition_t p) {
+static bool find_inputs(const group *g, dnnl_graph_partition_t p) {
     size_t room = 0;
     for (size_t i = 0; i < p->n_ops; i++)
         room += p->ops[i]->n_in;
@@ -65,19 +96,25 @@ static bool find_inputs(dnnl_graph_partition_t p) {
     if (p->in == NULL) return false;
     for (size_t i = 0; i < p->n_ops; i++)
         for (size_t k = 0; k < p->ops[i]->n_in; k++)
-            if (!made_inside(p, p->ops[i]->in[k].id)) p->in[p->n_in++] = p->ops[i]->in[k];
+            if (!made_inside(g, p, p->ops[i]->in[k].id)) p->in[p->n_in++] = p->ops[i]->in[k];
     return true;
 }
 
-static bool find_outputs(dnnl_graph_partition_t p) {
-    const abi_core *core = p->list->core;
-    p->n_out = qdq_partition_n_outputs(p->p);
-    p->out = abi_calloc(p->n_out, sizeof *p->out);
+/* What leaves the group. */
+static bool find_outputs(const group *g, dnnl_graph_partition_t p) {
+    const abi_core *core = g->list->core;
+    size_t room = 0;
+    for (size_t i = 0; i < g->n; i++)
+        room += qdq_partition_n_outputs(member(g, i));
+    p->out = abi_calloc(room, sizeof *p->out);
     if (p->out == NULL) return false;
-    for (size_t i = 0; i < p->n_out; i++) {
-        qdq_tensor_desc desc;
-        if (qdq_partition_output(p->p, i, &desc, NULL) != QDQ_OK) return false;
-        p->out[i] = *core->values[abi_map_get(&core->value_ids, desc.id)].lt;
+    for (size_t i = 0; i < g->n; i++) {
+        for (size_t k = 0; k < qdq_partition_n_outputs(member(g, i)); k++) {
+            qdq_tensor_desc desc;
+            if (qdq_partition_output(member(g, i), k, &desc, NULL) != QDQ_OK) return false;
+            const uint32_t v = abi_map_get(&core->value_ids, desc.id);
+            if (g->n == 1 || g->list->leaves[v]) p->out[p->n_out++] = *core->values[v].lt;
+        }
     }
     return true;
 }
@@ -87,11 +124,14 @@ dnnl_status_t abi_partition_create(abi_list *list, size_t i, dnnl_graph_partitio
     if (p == NULL) return dnnl_out_of_memory;
     atomic_init(&p->refs, 1);
     atomic_fetch_add_explicit(&list->refs, 1, memory_order_relaxed);
+    group g = {.list = list, .members = list->members + list->starts[i], .n = list->starts[i + 1] - list->starts[i]};
     p->list = list;
-    p->p = qdq_partition_list_get(list->list, i);
+    p->p = g.n == 1 ? member(&g, 0) : NULL;
     p->id = list->first_id + i;
-    p->supported = list->core->kind == dnnl_cpu && qdq_partition_is_supported(p->p);
-    if (p->p == NULL || !find_ops(p) || !find_inputs(p) || !find_outputs(p)) {
+    p->supported = list->core->kind == dnnl_cpu && qdq_partition_is_supported(member(&g, 0));
+    const bool ok = find_ops(&g, p) && find_inputs(&g, p) && find_outputs(&g, p);
+    abi_map_free(&g.ops);
+    if (!ok) {
         abi_partition_release(p);
         return dnnl_out_of_memory;
     }

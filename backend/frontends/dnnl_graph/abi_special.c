@@ -132,69 +132,19 @@ static XXH128_hash_t hash_constants(const abi_code *code, const void *const *in)
 
 /* ---- making a version ------------------------------------------------------------------------------------------- */
 
-static const abi_port *port_of(const abi_code *code, uint64_t id) {
-    for (size_t i = 0; i < code->n_in + code->n_out; i++) {
-        const abi_port *port = i < code->n_in ? &code->in[i] : &code->out[i - code->n_in];
-        if (port->lt.id == id) return port;
-    }
-    return NULL;
-}
-
-static qdq_status describe(const abi_port *port, qdq_tensor_desc *out) {
-    const abi_lt *lt = &port->lt;
-    return qdq_tensor_desc_init_strided(lt->id, (qdq_dtype)lt->data_type, lt->ndims, lt->dims, lt->layout.strides,
-                                        port->constant ? QDQ_PROPERTY_CONSTANT : QDQ_PROPERTY_VARIABLE, out, NULL);
-}
-
-/* An op with its ports as compiled, and nothing said of what is inside. */
-static qdq_status add_op(const abi_code *code, const abi_op *op, qdq_graph *graph) {
-    qdq_op *to = NULL;
-    abi_op bare = *op;
-    bare.n_in = bare.n_out = 0;
-    qdq_status st = abi_op_to_qdq(&bare, false, &to, NULL);
-    for (size_t i = 0; st == QDQ_OK && i < op->n_in + op->n_out; i++) {
-        const abi_lt *lt = i < op->n_in ? &op->in[i] : &op->out[i - op->n_in];
-        const abi_port *port = port_of(code, lt->id);
-        qdq_tensor_desc desc;
-        st = port != NULL ? describe(port, &desc) : abi_lt_edge(lt, false, &desc);
-        if (st == QDQ_OK) st = i < op->n_in ? qdq_op_add_input(to, &desc, NULL) : qdq_op_add_output(to, &desc, NULL);
-    }
-    if (st == QDQ_OK) st = qdq_graph_add_op(graph, to, NULL);
-    qdq_op_destroy(&to);
-    return st;
-}
-
-static qdq_status set_ports(const abi_code *code, const void *const *in, uint64_t *ids, qdq_graph *graph) {
-    size_t n = 0;
-    qdq_status st = QDQ_OK;
-    for (size_t i = 0; st == QDQ_OK && i < code->n_in; i++) {
-        const abi_port *port = &code->in[i];
-        qdq_tensor_desc desc;
-        if (!port->constant) {
-            ids[n++] = port->lt.id;
-            continue;
-        }
-        st = describe(port, &desc);
-        if (st == QDQ_OK)
-            st = qdq_graph_set_constant(graph, &desc, in[i], abi_lt_bytes(&port->lt), QDQ_DATA_COPY, NULL);
-    }
-    if (st == QDQ_OK) st = qdq_graph_set_inputs(graph, ids, n, NULL);
-    for (size_t i = 0; i < code->n_out; i++)
-        ids[i] = code->out[i].lt.id;
-    return st == QDQ_OK ? qdq_graph_set_outputs(graph, ids, code->n_out, NULL) : st;
-}
-
 static qdq_status make_session(const abi_code *code, const void *const *in, qdq_session **out) {
-    qdq_graph *graph = NULL;
-    uint64_t *ids = abi_calloc(code->n_in + code->n_out, sizeof *ids);
-    qdq_status st = ids == NULL ? QDQ_E_NO_MEMORY : qdq_graph_create(&graph, NULL);
-    for (size_t i = 0; st == QDQ_OK && i < code->partition->n_ops; i++)
-        st = add_op(code, code->partition->ops[i], graph);
-    if (st == QDQ_OK) st = set_ports(code, in, ids, graph);
-    if (st == QDQ_OK) st = qdq_graph_finalize(graph, NULL);
-    if (st == QDQ_OK) st = qdq_session_create(graph, code->engine, NULL, out, NULL);
-    qdq_graph_destroy(&graph);
-    free(ids);
+    const size_t n = code->n_in + code->n_out;
+    qdq_tensor_desc *descs = abi_calloc(n, sizeof *descs);
+    qdq_status st = descs == NULL ? QDQ_E_NO_MEMORY : QDQ_OK;
+    for (size_t i = 0; st == QDQ_OK && i < n; i++) {
+        const abi_port *port = i < code->n_in ? &code->in[i] : &code->out[i - code->n_in];
+        const abi_lt *lt = &port->lt;
+        st = qdq_tensor_desc_init_strided(lt->id, (qdq_dtype)lt->data_type, lt->ndims, lt->dims, lt->layout.strides,
+                                          port->constant ? QDQ_PROPERTY_CONSTANT : QDQ_PROPERTY_VARIABLE, &descs[i],
+                                          NULL);
+    }
+    if (st == QDQ_OK) st = abi_session_create(code, descs, in, out, NULL);
+    free(descs);
     return st;
 }
 

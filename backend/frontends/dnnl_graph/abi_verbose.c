@@ -158,9 +158,14 @@ static void add_lt(abi_text *line, const char *what, size_t i, const abi_lt *lt)
 }
 
 /* How it is computed, with nothing in it that would end a field. */
-static void add_summary(abi_text *line, const char *summary) {
+static void add_summary(abi_text *line, const abi_code *code) {
     const size_t start = line->n;
-    abi_text_add(line, "%s", summary);
+    if (code->compiled != NULL) abi_text_add(line, "%s", qdq_compiled_summary(code->compiled));
+    for (size_t i = 0; i < qdq_session_n_parts(code->session); i++) {
+        qdq_session_part_info info;
+        if (qdq_session_part(code->session, i, &info, NULL) == QDQ_OK)
+            abi_text_add(line, "%s%s", i == 0 ? "" : " + ", info.impl);
+    }
     for (size_t i = start; !line->failed && i < line->n; i++)
         if (line->s[i] == ',' || line->s[i] == '\n') line->s[i] = ';';
 }
@@ -185,7 +190,7 @@ char *abi_verbose_line(const abi_code *code) {
         if (i + 1 < code->n_out) abi_text_add(&line, " ");
     }
     abi_text_add(&line, ",fpm:%s%s,", abi_mode_name(core->mode), core->apply_to_int ? ":true" : "");
-    add_summary(&line, qdq_compiled_summary(code->compiled));
+    add_summary(&line, code);
     if (!line.failed) return line.s;
     abi_text_free(&line);
     return NULL;
