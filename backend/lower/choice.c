@@ -207,6 +207,14 @@ static qdq_status try_native(const request *r, qdqi_dnnl_prim **out, qdq_error *
     return st;
 }
 
+/* Why oneDNN's way is the last to take, or NULL. Its general int8 convolution unfolds the image for each group. */
+static const char *why_slow(const request *r, const qdqi_dnnl_prim *prim) {
+    if (qdqi_dnnl_prim_is_ref(prim)) return "onednn_has_only_a_reference";
+    if (r->kind == CONVOLUTION && is_x8(r->src->dtype) && strstr(qdqi_dnnl_prim_impl(prim), "gemm_") != NULL)
+        return "onednn_unfolds_the_image";
+    return NULL;
+}
+
 static qdq_status make(const request *r, qdqi_dnnl_prim **out, qdq_error *err) {
     qdqi_dnnl_prim *slow = NULL;
     qdq_status st;
@@ -220,13 +228,14 @@ static qdq_status make(const request *r, qdqi_dnnl_prim **out, qdq_error *err) {
         }
     }
     st = try_onednn(r, out, err);
-    if (st == QDQ_OK && !qdqi_dnnl_prim_is_ref(*out)) return QDQ_OK;
+    const char *slowly = st == QDQ_OK ? why_slow(r, *out) : NULL;
+    if (st == QDQ_OK && slowly == NULL) return QDQ_OK;
     if (st != QDQ_OK && !qdqi_is_refusal(st)) return st;
     if (st == QDQ_OK) slow = *out;
     st = try_native(r, out, slow == NULL ? err : NULL);
     if (slow == NULL) return st;
     if (st == QDQ_OK) {
-        (void)qdqi_refuse(NULL, names[r->kind].onednn, "onednn_has_only_a_reference");
+        (void)qdqi_refuse(NULL, names[r->kind].onednn, slowly);
         qdqi_dnnl_prim_destroy(slow);
         return st;
     }
