@@ -52,21 +52,16 @@ static qdq_status find_taps(qdqi_lower *lw, resize *m, qdq_error *err) {
     return QDQ_OK;
 }
 
-/* The result lies as the source does. */
-static void follow(const qdq_tensor_desc *src, qdq_tensor_desc *dst) {
-    int32_t order[QDQ_MAX_NDIMS];
-    for (int32_t d = 0; d < src->ndims; d++) {
-        int32_t k = d;
-        for (; k > 0 && src->dims[d] != 1 && src->strides[order[k - 1]] < src->strides[d]; k--)
-            order[k] = order[k - 1];
-        order[k] = d;
+/* Channels-last stays what it is; every other layout becomes row-major. */
+static void set_layouts(qdq_tensor_desc *src, qdq_tensor_desc *dst) {
+    qdq_tensor_desc last = *src;
+    qdqi_set_channels_last(&last);
+    if (!qdqi_is_dense(src) && qdqi_same_strides(&last, src)) {
+        qdqi_set_channels_last(dst);
+        return;
     }
-    int64_t n = 1;
-    for (int32_t k = src->ndims - 1; k >= 0; k--) {
-        dst->strides[order[k]] = n;
-        n *= dst->dims[order[k]];
-    }
-    dst->layout = QDQ_LAYOUT_STRIDED;
+    qdqi_set_dense(src);
+    qdqi_set_dense(dst);
 }
 
 qdq_status qdqi_recipe_resize(qdqi_lower *lw, const qdqi_part *part, qdq_error *err) {
@@ -79,10 +74,9 @@ qdq_status qdqi_recipe_resize(qdqi_lower *lw, const qdqi_part *part, qdq_error *
     uint32_t from;
     QDQI_TRY(qdqi_read_integers(lw, &m->chain.operands[0], &m->attr, &m->args, &from, err));
     m->src = qdqi_lower_val(lw, from)->desc;
-    if (!qdqi_is_packed(&m->src)) qdqi_set_dense(&m->src);
     m->layout = qdqi_lower_val(lw, m->op->out[0])->desc;
     if (m->src.ndims == 0 || m->src.ndims != m->layout.ndims) return qdqi_refuse(err, "resize", "rank");
-    follow(&m->src, &m->layout);
+    set_layouts(&m->src, &m->layout);
     QDQI_TRY(find_taps(lw, m, err));
     qdqi_md_of(&m->src, &m->src_md);
     qdqi_md_of(&m->layout, &m->dst_md);

@@ -30,6 +30,7 @@ typedef struct reduction_impl {
     span kept[QDQ_MAX_NDIMS], outer[QDQ_MAX_NDIMS];
     bool by_cols;
     int64_t n, rows, row_step, cols, col_blocks;
+    int64_t col_dst_step;     /* elements of dst from column to column */
     int64_t n_results, count; /* elements of dst; elements per result */
 } reduction_impl;
 
@@ -71,16 +72,16 @@ static float finished(const reduction_job *job, double acc) {
     return s->end.quantizes ? (float)(acc * (double)job->quantum.factor + (double)job->quantum.zp_first) : (float)acc;
 }
 
-static void store(const reduction_job *job, int64_t at, const double *acc, int64_t n) {
+static void store(const reduction_job *job, int64_t at, const double *acc, int64_t n, int64_t step) {
     const reduction_impl *s = job->impl;
     void *dst = job->bufs[s->dst];
     if (s->dst_dtype == QDQ_DTYPE_F32) {
         float *y = (float *)dst + at;
         for (int64_t i = 0; i < n; i++)
-            y[i] = finished(job, acc[i]);
+            y[i * step] = finished(job, acc[i]);
     } else {
         for (int64_t i = 0; i < n; i++)
-            qdqi_store_f32(dst, s->dst_dtype, at + i, finished(job, acc[i]));
+            qdqi_store_f32(dst, s->dst_dtype, at + i * step, finished(job, acc[i]));
     }
 }
 
@@ -110,11 +111,14 @@ static void one_task(const reduction_job *job, int64_t task, int64_t part) {
             acc[0] = qk_reduce_join(job->reduce.op, acc[0],
                                     s->fns->run(&job->reduce, x + (size_t)from * s->src_bytes, (size_t)n));
     }
-    const int64_t at = offset_of(s->kept, s->n_kept, kept, true) + c;
-    if (job->n_parts > 1)
-        memcpy((double *)job->bufs[s->partials] + part * s->n_results + at, acc, (size_t)cols * sizeof *acc);
-    else
-        store(job, at, acc, cols);
+    const int64_t at = offset_of(s->kept, s->n_kept, kept, true) + c * s->col_dst_step;
+    if (job->n_parts == 1) {
+        store(job, at, acc, cols, s->col_dst_step);
+        return;
+    }
+    double *partials = (double *)job->bufs[s->partials] + part * s->n_results + at;
+    for (int64_t i = 0; i < cols; i++)
+        partials[i * s->col_dst_step] = acc[i];
 }
 
 static void some_tasks(int64_t first, int64_t n, void *arg) {
@@ -150,7 +154,7 @@ static qdq_status run(const void *impl, void *const *bufs, const qdq_engine *eng
     for (int64_t p = 1; p < job.n_parts; p++)
         for (int64_t i = 0; i < s->n_results; i++)
             sums[i] = qk_reduce_join(job.reduce.op, sums[i], sums[p * s->n_results + i]);
-    store(&job, 0, sums, s->n_results);
+    store(&job, 0, sums, s->n_results, 1);
     return QDQ_OK;
 }
 
@@ -189,13 +193,13 @@ static int32_t join_dims(const qdqi_dnnl_md *x, const qdqi_dnnl_md *y, const int
 }
 
 /* The innermost span is a run, or columns under the rows that lie nearest around them. */
-static bool set_walk(reduction_impl *s, const span *spans, int32_t n) {
+static void set_walk(reduction_impl *s, const span *spans, int32_t n) {
     int32_t inner = n - 1, rows = -1;
     s->by_cols = n > 0 && !spans[inner].reduced;
-    s->n = s->rows = s->cols = 1;
+    s->n = s->rows = s->cols = s->col_dst_step = 1;
     if (s->by_cols) {
-        if (spans[inner].dst_step != 1) return false;
         s->cols = spans[inner].n;
+        s->col_dst_step = spans[inner].dst_step;
         for (int32_t k = 0; k < inner; k++)
             if (spans[k].reduced) rows = k;
         if (rows >= 0) {
@@ -213,7 +217,6 @@ static bool set_walk(reduction_impl *s, const span *spans, int32_t n) {
             s->kept[s->n_kept++] = spans[k];
     }
     s->col_blocks = (s->cols + COLS - 1) / COLS;
-    return true;
 }
 
 static qdq_status fill(reduction_impl *s, qdqi_native_prim *prim, const qdqi_dnnl_md *x, const qdqi_dnnl_md *y,
@@ -221,7 +224,7 @@ static qdq_status fill(reduction_impl *s, qdqi_native_prim *prim, const qdqi_dnn
     span spans[QDQ_MAX_NDIMS];
     const int32_t n = join_dims(x, y, order, spans);
     if (n < 0) return qdqi_native_refuse(err, "reduction", "shape");
-    if (!set_walk(s, spans, n)) return qdqi_native_refuse(err, "reduction", "layout");
+    set_walk(s, spans, n);
     s->n_results = qdqi_native_n_elems(y);
     s->count = qdqi_native_n_elems(x) / s->n_results;
     s->src_bytes = qdq_dtype_bits(x->dtype) / 8;

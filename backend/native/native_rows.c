@@ -4,10 +4,13 @@
 
 bool qdqi_native_memory_order(const qdqi_dnnl_md *md, int32_t *order) {
     const int32_t nd = md->ndims;
-    for (int32_t d = 0; d < nd; d++) {
-        int32_t k = d;
-        /* dims of 1 have no say: they stay behind what comes before them */
-        for (; k > 0 && md->dims[d] != 1 && md->strides[order[k - 1]] < md->strides[d]; k--)
+    int32_t n_ones = 0;
+    for (int32_t d = 0; d < nd; d++) /* dims of 1 have no say: outside of all others */
+        if (md->dims[d] == 1) order[n_ones++] = d;
+    for (int32_t d = 0, n_sorted = n_ones; d < nd; d++) {
+        if (md->dims[d] == 1) continue;
+        int32_t k = n_sorted++;
+        for (; k > n_ones && md->strides[order[k - 1]] < md->strides[d]; k--)
             order[k] = order[k - 1];
         order[k] = d;
     }
