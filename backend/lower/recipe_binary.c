@@ -505,6 +505,8 @@ qdq_status qdqi_recipe_binary(qdqi_lower *lw, const qdqi_part *part, qdq_error *
     b->fold.times = lengthen_run(b);
     const bool line = fold_line(b);
     QDQI_TRY(add_vectors(lw, b, err));
+    b->impl.chain.stream =
+        (size_t)(b->impl.run * b->impl.n_rows * b->impl.elem_bytes[b->impl.n_operands]) >= qk_isa_stream_bytes();
     b->impl.fn = qk_binary_choose(&b->impl.chain, NULL);
     if (b->impl.fn == NULL) return qdqi_refuse(err, "binary", "no_kernel");
     QDQI_TRY(qdqi_lower_write(lw, out, &b->dst, &b->bufs[b->impl.n_operands], err));

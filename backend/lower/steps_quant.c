@@ -179,12 +179,16 @@ static void range_chunk(int i, void *arg) {
         }
 }
 
+/* From the end to the beginning, a piece at a time: what the range was taken from last is still in the caches. */
 static void dynamic_chunk(int i, void *arg) {
+    enum { PIECE = 256 * QK_QUANT_SPLIT };
     const dynamic_job *job = arg;
-    const size_t first = (size_t)i * job->chunk;
-    const size_t left = first < job->impl->n ? job->impl->n - first : 0;
-    qk_quantize(&job->impl->kernel, &job->scale, &job->zp, job->bufs[0], job->bufs[1], first,
-                left < job->chunk ? left : job->chunk);
+    const size_t begin = (size_t)i * job->chunk, n = job->impl->n;
+    const size_t end = begin > n || n - begin < job->chunk ? n : begin + job->chunk;
+    for (size_t left = end > begin ? end - begin : 0, m; left > 0; left -= m) {
+        m = left % PIECE != 0 ? left % PIECE : PIECE;
+        qk_quantize(&job->impl->kernel, &job->scale, &job->zp, job->bufs[0], job->bufs[1], begin + left - m, m);
+    }
 }
 
 /* bufs: x, y, y_scale, y_zero_point. The range includes 0; a range of width 0 has scale 1 (as the reference). */
@@ -224,6 +228,7 @@ qdq_status qdqi_lower_dynamic_quantize(qdqi_lower *lw, const qdqi_op *op, qdq_er
     impl.kernel.stored = QDQ_DTYPE_U8;
     impl.kernel.order = QK_ROUND_THEN_ADD;
     impl.kernel.map = QK_QUANT_PER_TENSOR;
+    impl.kernel.stream = impl.n >= qk_isa_stream_bytes();
     if (!qk_quant_init(&impl.kernel)) return qdqi_refuse(err, op->schema->name, "no_kernel");
     qdqi_buf bufs[4];
     QDQI_TRY(qdqi_lower_read_as(lw, op->in[0], &src, &bufs[0], err));
@@ -248,6 +253,7 @@ typedef struct lut_impl {
     qk_lut_x8_fn *fn;
     uint8_t table[256];
     size_t n;
+    bool stream;
 } lut_impl;
 
 typedef struct lut_job {
@@ -262,7 +268,7 @@ static void lut_chunk(int i, void *arg) {
     const size_t first = (size_t)i * job->chunk;
     if (first >= job->impl->n) return;
     const size_t n = first + job->chunk < job->impl->n ? job->chunk : job->impl->n - first;
-    job->impl->fn(job->impl->table, job->src + first, job->dst + first, n);
+    job->impl->fn(job->impl->table, job->src + first, job->dst + first, n, job->impl->stream);
 }
 
 static qdq_status lut_run(const void *impl, void *state, void *const *bufs, const qdq_engine *engine, qdq_error *err) {
@@ -283,6 +289,7 @@ qdq_status qdqi_lower_table(qdqi_lower *lw, const uint8_t table[256], qdqi_buf s
     if (impl == NULL) return QDQI_NO_MEMORY(err);
     impl->fn = qk_lut_x8_choose(NULL);
     impl->n = n_bytes;
+    impl->stream = n_bytes >= qk_isa_stream_bytes();
     memcpy(impl->table, table, sizeof impl->table);
     const qdqi_buf bufs[] = {src, dst};
     return qdqi_plan_step(lw->plan, &lut_ops, impl, bufs, 2, lw->part, "native table", err);

@@ -31,19 +31,19 @@ static void run_floor(void *arg, int part, int n_parts) {
     const binary_case *c = arg;
     size_t n, first = kbench_part(c->n, 64, part, n_parts, &n);
     kbench_floors_of_host()->add_relu_s8((const int8_t *)c->a + first, (const int8_t *)c->b + first,
-                                         (int8_t *)c->dst + first, n, 0.0213f / 0.0524f, 0.0317f / 0.0524f);
+                                         (int8_t *)c->dst + first, n, 0.021347f / 0.052413f, 0.031731f / 0.052413f);
 }
 
 static bench_peer *peer(void *arg) {
     const binary_case *c = arg;
     const int64_t n = (int64_t)c->n / 8;
     bench_tensor s0 = {
-        .data = c->a, .dtype = QDQ_DTYPE_S8, .ndims = 2, .dims = {8, n}, .strides = {n, 1}, .scale = 0.0213f};
+        .data = c->a, .dtype = QDQ_DTYPE_S8, .ndims = 2, .dims = {8, n}, .strides = {n, 1}, .scale = 0.021347f};
     bench_tensor s1 = s0, d = s0;
     s1.data = c->b;
-    s1.scale = 0.0317f;
+    s1.scale = 0.031731f;
     d.data = c->dst;
-    d.scale = 0.0524f;
+    d.scale = 0.052413f;
     return bench_peer_add_relu(&s0, &s1, &d);
 }
 
@@ -54,11 +54,12 @@ static void measure(kbench *b, const char *what, const char *size, size_t n, qk_
     snprintf(name, sizeof name, "%s %s %s %s %s", what, type, type, type, size);
     if (!kbench_wants(b, name)) return;
     binary_case c = {.a = kbench_buffer(b, n), .b = kbench_buffer(b, n), .dst = kbench_buffer(b, n), .n = n};
-    c.chain.src = (qk_binary_end){dtype, 0.0213f, zp, 1};
-    c.chain.dst = (qk_binary_end){dtype, 0.0524f, zp, 1};
+    c.chain.src = (qk_binary_end){dtype, 0.021347f, zp, 1};
+    c.chain.dst = (qk_binary_end){dtype, 0.052413f, zp, 1};
     c.chain.add_zp_first = true;
+    c.chain.stream = n >= qk_isa_stream_bytes();
     c.chain.n_steps = has_relu ? 2 : 1;
-    c.chain.steps[0] = (qk_binary_step){op, {dtype, 0.0317f, zp, 1}};
+    c.chain.steps[0] = (qk_binary_step){op, {dtype, 0.031731f, zp, 1}};
     c.chain.steps[1] = (qk_binary_step){QK_BINARY_MAX, {QDQ_DTYPE_F32, 0.0f, 0, 0}};
     const bool simple = op == QK_BINARY_ADD && dtype == QDQ_DTYPE_S8 && zp == 0 && has_relu;
     const kbench_case k = {.name = name,

@@ -25,7 +25,7 @@ static qk_isa prepare(void *arg, int n_threads) {
 static void run(void *arg, int part, int n_parts) {
     const lut_case *c = arg;
     size_t n, first = kbench_part(c->n, 64, part, n_parts, &n);
-    if (n) c->fn(c->table, c->src + first, c->dst + first, n);
+    if (n) c->fn(c->table, c->src + first, c->dst + first, n, c->n >= qk_isa_stream_bytes());
 }
 
 static void run_floor(void *arg, int part, int n_parts) {

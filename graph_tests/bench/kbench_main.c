@@ -20,6 +20,7 @@ struct kbench {
     bool all_levels, head_is_printed;
     int threads[MAX_THREAD_COUNTS], n_threads;
     double min_seconds;
+    uint64_t seed;    /* of the next buffer */
     block *blocks;    /* the buffers of the present family */
     char *streams[2]; /* of the limit: read, written */
     size_t stream_bytes[2];
@@ -51,7 +52,7 @@ static char *allocate(kbench *b, size_t bytes) {
 
 void *kbench_buffer(kbench *b, size_t bytes) {
     uint8_t *p = (uint8_t *)allocate(b, bytes);
-    uint64_t state = 42;
+    uint64_t state = b->seed += 42;
     for (size_t i = 0; i < bytes; i++) {
         state = state * 6364136223846793005u + 1442695040888963407u;
         p[i] = (uint8_t)(state >> 56);
@@ -61,7 +62,7 @@ void *kbench_buffer(kbench *b, size_t bytes) {
 
 float *kbench_floats(kbench *b, size_t n) {
     float *p = (float *)(void *)allocate(b, n * sizeof *p);
-    uint64_t state = 42;
+    uint64_t state = b->seed += 42;
     for (size_t i = 0; i < n; i++) {
         state = state * 6364136223846793005u + 1442695040888963407u;
         p[i] = 0.01f * (float)((int)(state >> 56) - 128);

@@ -117,7 +117,7 @@ static void measure(kbench *b, bool quantize, qdq_dtype real, qdq_dtype stored, 
                     .scales = kbench_buffer(b, n_params * sizeof *c.scales),
                     .zps = f->has_zp ? kbench_buffer(b, n_params * sizeof *c.zps) : NULL};
     for (size_t i = 0; i < n_params; i++) {
-        c.scales[i] = 0.0213f;
+        c.scales[i] = 0.021347f;
         if (c.zps) c.zps[i] = 3;
     }
     void *reals = kbench_floats(b, n);

@@ -49,6 +49,7 @@ enum { QK_BINARY_MAX_STEPS = 16 };
 
 typedef struct qk_binary {
     qk_binary_end src, dst;
+    bool stream;       /* write past the caches: for results nobody reads soon (qk_isa_stream_bytes) */
     bool add_zp_first; /* Q rounds x / scale + zp (oneDNN) instead of adding zp afterwards (ONNX) */
     uint32_t n_steps;
     qk_binary_step steps[QK_BINARY_MAX_STEPS];

@@ -57,13 +57,16 @@ typedef struct target {
     qkw_f factor, shift; /* of the fixed-point way, if it may be gone */
     qkw_i zp;
     bool is_fixed;
+    bool stream; /* past the caches: every block begins with a whole register */
 } target;
 
-static target target_of(const qk_binary_end *dst) {
+static target target_of(const qk_binary *chain, const void *to) {
+    const qk_binary_end *dst = &chain->dst;
     const float scale = dst->dtype == QDQ_DTYPE_F32 ? 1.0f : dst->scale;
     target t = {.divisor = QKX(divisor_of)(QKW(set1_ps)(scale)),
                 .zp = QKW(set1_epi32)(dst->zp),
-                .is_fixed = qk_fixed_ok(scale, dst->zp)};
+                .is_fixed = qk_fixed_ok(scale, dst->zp),
+                .stream = chain->stream && (uintptr_t)to % BLOCK == 0};
     t.factor = QKW(mul_ps)(t.divisor.recip, QKW(set1_ps)(QK_FIXED_ONE));
     t.shift = QKW(set1_ps)(qk_fixed_shift(t.is_fixed ? dst->zp : 0));
     return t;
@@ -78,9 +81,16 @@ static __attribute__((noinline)) void store_exact(const qk_binary *chain, const 
     qkw_store(dst, chain->dst.dtype == QDQ_DTYPE_S8 ? QKX(pack8)(q, true) : QKX(pack8)(q, false));
 }
 
-QK_INLINE void store(const qk_binary *chain, const target *t, char *dst, block b) {
+QK_INLINE void put(char *dst, qkw_i v, bool stream) {
+    if (stream)
+        qkw_stream(dst, v);
+    else
+        qkw_store(dst, v);
+}
+
+QK_INLINE void store(const qk_binary *chain, const target *t, char *dst, block b, bool stream) {
     if (chain->dst.dtype == QDQ_DTYPE_F32) {
-        QK_FOUR_TIMES(k, QKW(storeu_ps)((float *)(void *)dst + LANES * k, b.v[k]));
+        QK_FOUR_TIMES(k, put(dst + 4 * LANES * k, qkw_as_i(b.v[k]), stream));
         return;
     }
     qkw_i w[4];
@@ -88,7 +98,7 @@ QK_INLINE void store(const qk_binary *chain, const target *t, char *dst, block b
     if (!t->is_fixed || !qkw_fixed_all_sure(w))
         store_exact(chain, t, dst, &b);
     else
-        qkw_store(dst, chain->dst.dtype == QDQ_DTYPE_S8 ? QKX(fixed_bytes)(w, true) : QKX(fixed_bytes)(w, false));
+        put(dst, chain->dst.dtype == QDQ_DTYPE_S8 ? QKX(fixed_bytes)(w, true) : QKX(fixed_bytes)(w, false), stream);
 }
 
 QK_INLINE const char *at(const qk_binary_end *end, const void *data, size_t i) {
@@ -97,7 +107,7 @@ QK_INLINE const char *at(const qk_binary_end *end, const void *data, size_t i) {
 
 /* The chain on one block; operands with step 0 are in `scalars`, the source's last. */
 QK_INLINE void run_block(const qk_binary *chain, const target *t, const float *scalars, const void *src,
-                         const void *const *operands, size_t i, char *dst) {
+                         const void *const *operands, size_t i, char *dst, bool stream) {
     block v;
     if (chain->src.step)
         v = load(&chain->src, at(&chain->src, src, i));
@@ -112,7 +122,7 @@ QK_INLINE void run_block(const qk_binary *chain, const target *t, const float *s
             QK_FOUR_TIMES(k, w.v[k] = QKW(set1_ps)(scalars[s]));
         v = apply(chain->steps[s].op, v, w);
     }
-    store(chain, t, dst, v);
+    store(chain, t, dst, v, stream);
 }
 
 /* The last elements, by way of a whole block; room for the widest source. */
@@ -127,7 +137,7 @@ static void run_tail(const qk_binary *chain, const target *t, const float *scala
         if (end->step) memcpy(in[s], at(end, data, i), n * qk_binary_bytes(end->dtype));
         if (s < chain->n_steps) in_operands[s] = in[s];
     }
-    run_block(chain, t, scalars, in[chain->n_steps], in_operands, 0, (char *)out);
+    run_block(chain, t, scalars, in[chain->n_steps], in_operands, 0, (char *)out, false);
     memcpy(dst + i * qk_binary_bytes(chain->dst.dtype), out, n * qk_binary_bytes(chain->dst.dtype));
 }
 
@@ -158,7 +168,7 @@ QK_INLINE size_t run_pair(const qk_binary *chain, const target *t, const float *
         if (!qkw_fixed_all_sure(f))
             store_exact(chain, t, dst + i, &v);
         else
-            qkw_store(dst + i, to_signed ? QKX(fixed_bytes)(f, true) : QKX(fixed_bytes)(f, false));
+            put(dst + i, to_signed ? QKX(fixed_bytes)(f, true) : QKX(fixed_bytes)(f, false), t->stream);
     }
     return i;
 }
@@ -196,7 +206,7 @@ static void run(const qk_binary *chain, const void *src, const void *const *oper
         qk_binary_ref(chain, src, operands, dst, n);
         return;
     }
-    const target t = target_of(&chain->dst);
+    const target t = target_of(chain, dst);
     float scalars[QK_BINARY_MAX_STEPS + 1] = {0};
     if (!chain->src.step) scalars[QK_BINARY_MAX_STEPS] = qk_binary_load(&chain->src, src, 0);
     for (uint32_t s = 0; s < chain->n_steps; s++)
@@ -204,6 +214,7 @@ static void run(const qk_binary *chain, const void *src, const void *const *oper
     size_t i = is_pair(chain, &t) ? run_known(chain, &t, scalars, src, operands[0], dst, n) : 0;
     const size_t bytes = qk_binary_bytes(chain->dst.dtype);
     for (; n - i >= BLOCK; i += BLOCK)
-        run_block(chain, &t, scalars, src, operands, i, (char *)dst + i * bytes);
+        run_block(chain, &t, scalars, src, operands, i, (char *)dst + i * bytes, t.stream);
+    if (t.stream) _mm_sfence();
     if (i < n) run_tail(chain, &t, scalars, src, operands, i, n - i, dst);
 }

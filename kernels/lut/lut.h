@@ -15,7 +15,8 @@ extern "C" {
 /* Bytes for each thread that is asked: with fewer, asking costs more than it brings. */
 #define QK_LUT_GRAIN (128 * 1024)
 
-typedef void qk_lut_x8_fn(const uint8_t table[256], const void *src, void *dst, size_t n);
+/* `stream`: write past the caches, for results nobody reads soon (qk_isa_stream_bytes). */
+typedef void qk_lut_x8_fn(const uint8_t table[256], const void *src, void *dst, size_t n, bool stream);
 
 /* The best under the present cap; the level through isa_out, which may be NULL. */
 qk_lut_x8_fn *qk_lut_x8_choose(qk_isa *isa_out);

@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-void qk_lut_x8_ref(const uint8_t table[256], const void *src, void *dst, size_t n) {
+void qk_lut_x8_ref(const uint8_t table[256], const void *src, void *dst, size_t n, bool stream) {
+    (void)stream;
     const uint8_t *s = src;
     uint8_t *d = dst;
     /* Eight bytes per load and store: the loads of the table are what it costs. */

@@ -32,6 +32,7 @@ typedef struct qk_move {
     ptrdiff_t src_j, dst_j;
     size_t i_step, j_step, i_tasks, j_tasks; /* how the inner form is cut into tasks */
     size_t n_tasks;
+    bool stream; /* long rows go past the caches */
     qk_move_tile_fn *tile;
     qk_isa isa;
 } qk_move;

@@ -1,7 +1,11 @@
 #include "kernels/move/move_row.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
 
 static const qk_move_tiles *const rows[] = {
 #define QK_MOVE(level) &qk_move_tiles_##level,
@@ -60,9 +64,11 @@ bool qk_move_init(qk_move *move, uint32_t elem_bytes, int32_t ndims, const int64
     axis a[QK_MOVE_MAX_NDIMS + 1];
     uint32_t n = (uint32_t)ndims;
     bool is_empty = false;
+    size_t n_bytes = elem_bytes; /* only compared: more than there can be is no harm */
     for (uint32_t k = 0; k < n; k++) {
         if (dims[k] < 0) return false;
         is_empty |= dims[k] == 0;
+        n_bytes *= (size_t)dims[k];
         a[k] = (axis){(size_t)dims[k], (ptrdiff_t)src_strides[k], (ptrdiff_t)dst_strides[k]};
     }
     if (is_empty) return true;
@@ -109,12 +115,37 @@ bool qk_move_init(qk_move *move, uint32_t elem_bytes, int32_t ndims, const int64
         move->n_tasks *= a[k].n;
     }
 
+    /* Whole lines, or nearly: what a line gets from elsewhere should not meet a streaming store of the rest. */
+    const size_t row_bytes = i.n * elem_bytes;
+    const bool is_whole = row_bytes >= 1024 || (row_bytes % 64 == 0 && move->dst_j % 64 == 0);
+    move->stream = move->form == QK_MOVE_ROW && n_bytes >= qk_isa_stream_bytes() && is_whole;
+
     size_t r = 0, log = elem_bytes == 1 ? 0 : elem_bytes == 2 ? 1 : elem_bytes == 4 ? 2 : 3;
     while (!qk_isa_has(rows[r]->isa)) /* the last is ref, which is always there */
         r++;
     move->tile = rows[r]->of_bytes[log];
     move->isa = move->form == QK_MOVE_TRANSPOSE ? rows[r]->isa : QK_ISA_ref;
     return true;
+}
+
+/* A long row past the caches, with stores that come from a whole line on. */
+static void stream_row(const char *src, char *dst, size_t n) {
+    size_t i = (64 - (uintptr_t)dst % 64) % 64;
+    i = i < n ? i : n;
+    memcpy(dst, src, i);
+#if defined(__SSE2__)
+    for (; n - i >= 64; i += 64) {
+        const __m128i a = _mm_loadu_si128((const __m128i *)(const void *)(src + i));
+        const __m128i b = _mm_loadu_si128((const __m128i *)(const void *)(src + i + 16));
+        const __m128i c = _mm_loadu_si128((const __m128i *)(const void *)(src + i + 32));
+        const __m128i d = _mm_loadu_si128((const __m128i *)(const void *)(src + i + 48));
+        _mm_stream_si128((__m128i *)(void *)(dst + i), a);
+        _mm_stream_si128((__m128i *)(void *)(dst + i + 16), b);
+        _mm_stream_si128((__m128i *)(void *)(dst + i + 32), c);
+        _mm_stream_si128((__m128i *)(void *)(dst + i + 48), d);
+    }
+#endif
+    memcpy(dst + i, src + i, n - i);
 }
 
 static inline void copy_row(const char *src, char *dst, size_t n) {
@@ -167,7 +198,10 @@ void qk_move_run(const qk_move *m, const void *src, void *dst, size_t first, siz
         switch (m->form) {
         case QK_MOVE_ROW:
             for (; nj > 0; nj--, si += m->src_j, di += m->dst_j)
-                copy_row(si, di, ni * m->elem_bytes);
+                if (m->stream)
+                    stream_row(si, di, ni * m->elem_bytes);
+                else
+                    copy_row(si, di, ni * m->elem_bytes);
             break;
         case QK_MOVE_TRANSPOSE: m->tile(si, di, ni, nj, m->src_i, m->dst_j); break;
         case QK_MOVE_STRIDED:
@@ -175,7 +209,7 @@ void qk_move_run(const qk_move *m, const void *src, void *dst, size_t first, siz
                 copy_strided(m->elem_bytes, si, di, ni, m->src_i, m->dst_i);
             break;
         }
-        if (--n == 0) return;
+        if (--n == 0) break;
         if (++cut < inner) continue;
         cut = 0;
         for (uint32_t k = m->n_outer; k-- > 0;) {
@@ -187,4 +221,7 @@ void qk_move_run(const qk_move *m, const void *src, void *dst, size_t first, siz
             x[k] = 0;
         }
     }
+#if defined(__SSE2__)
+    if (m->stream) _mm_sfence();
+#endif
 }

@@ -173,7 +173,7 @@ QK_INLINE bool q_fixed_16(int real, int type, const char *src, char *dst, size_t
 }
 
 /* Scales of many runs, or of many columns, made ready at once; how many at a time. */
-enum { READY = 256 };
+enum { READY = 1024 };
 
 typedef struct ready {
     float factor[READY], shift[READY];
@@ -336,8 +336,10 @@ enum { Q_TOGETHER = 8, DQ_TOGETHER = 2 };
 
 QK_INLINE void q_cols_fixed(int type, const float *src, char *dst, size_t rows, size_t n, size_t stride, const ready *t,
                             const float *scales, const int32_t *zps, qk_quant_order order, bool stream) {
-    for (size_t r = 0; r < rows; r += Q_TOGETHER) {
-        const size_t m = rows - r < Q_TOGETHER ? rows - r : Q_TOGETHER;
+    /* memory likes one row after the other */
+    const size_t together = stream ? 1 : Q_TOGETHER;
+    for (size_t r = 0; r < rows; r += together) {
+        const size_t m = rows - r < together ? rows - r : together;
         size_t c = 0;
         for (; n - c >= 64; c += 64) {
             fixed f;

@@ -30,6 +30,10 @@ QK_INLINE qkw_i qkw_load(const void *p) {
 QK_INLINE void qkw_store(void *p, qkw_i v) {
     _mm512_storeu_si512(p, v);
 }
+/* Past the caches; p on a whole register. */
+QK_INLINE void qkw_stream(void *p, qkw_i v) {
+    _mm512_stream_si512((__m512i *)p, v);
+}
 QK_INLINE qkw_i qkw_load_u16(const void *p) {
     return _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p));
 }
@@ -106,6 +110,9 @@ QK_INLINE qkw_i qkw_load(const void *p) {
 }
 QK_INLINE void qkw_store(void *p, qkw_i v) {
     _mm256_storeu_si256((__m256i *)p, v);
+}
+QK_INLINE void qkw_stream(void *p, qkw_i v) {
+    _mm256_stream_si256((__m256i *)p, v);
 }
 QK_INLINE qkw_i qkw_load_u16(const void *p) {
     return _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p));
