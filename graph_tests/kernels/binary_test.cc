@@ -174,6 +174,47 @@ TEST_F(Binary, ChainsAreTheSameOnEveryLevelOffsetAndLength) {
     }
 }
 
+// Every pair of bytes there is: sums and differences take a way of their own.
+TEST_F(Binary, EveryPairOfBytes) {
+    std::vector<uint8_t> a(65536), b(65536);
+    for (size_t i = 0; i < a.size(); i++) {
+        a[i] = uint8_t(i);
+        b[i] = uint8_t(i >> 8);
+    }
+    struct Scales {
+        float x, y, d;
+    };
+    const float low = 0.0f, high = 1.7f;
+    for (const Scales &s :
+         {Scales{.02f, .03f, .05f}, Scales{.1f, .1f, .1f}, Scales{1, 1, 2}, Scales{.021347f, .031731f, .052413f},
+          Scales{.5f, .25f, .125f}, Scales{.3f, .7f, .11f}, Scales{-.02f, .03f, .04f}, Scales{.02f, .03f, -.04f},
+          Scales{3e-5f, 2e-5f, 7e-5f}, Scales{.02f, 1e-9f, .02f}})
+        for (int form = 0; form < 24; form++) {
+            const qdq_dtype from = form % 2 ? QDQ_DTYPE_U8 : QDQ_DTYPE_S8,
+                            to = form / 2 % 2 ? QDQ_DTYPE_U8 : QDQ_DTYPE_S8;
+            qk_binary c = {};
+            c.src = x8(from, s.x, form % 5 * 7);
+            c.dst = x8(to, s.d, form % 3 * 5);
+            c.add_zp_first = form % 4 < 2;
+            c.n_steps = uint32_t(1 + form % 3);
+            c.steps[0] = {form / 4 % 3 == 0   ? QK_BINARY_ADD
+                          : form / 4 % 3 == 1 ? QK_BINARY_SUB
+                                              : QK_BINARY_SUB_REV,
+                          x8(from, s.y, form % 7 * 3)};
+            c.steps[1] = {QK_BINARY_MAX, {QDQ_DTYPE_F32, 0, 0, 0}};
+            c.steps[2] = {QK_BINARY_MIN, {QDQ_DTYPE_F32, 0, 0, 0}};
+            const void *operands[] = {b.data(), &low, &high};
+            std::vector<uint8_t> want, got(a.size());
+            each_level([&] {
+                qk_binary_choose(&c, nullptr)(&c, a.data(), operands, got.data(), got.size());
+                if (want.empty()) want = got;
+                for (size_t i = 0; i < got.size(); i++)
+                    ASSERT_EQ(got[i], want[i])
+                        << int(a[i]) << ", " << int(b[i]) << " form " << form << " scale " << s.x;
+            });
+        }
+}
+
 TEST_F(Binary, InPlace) {
     each_level([] {
         for (size_t n : {5, 64, 150, 1000}) {

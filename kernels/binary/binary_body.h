@@ -2,6 +2,7 @@
 #include "kernels/binary/binary_row.h"
 #include "kernels/simd/wide.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Four registers of elements at a time. What a chain consists of is asked once per block: the same answers every time, which the
@@ -65,7 +66,7 @@ static target target_of(const qk_binary *chain, const void *to) {
     const float scale = dst->dtype == QDQ_DTYPE_F32 ? 1.0f : dst->scale;
     target t = {.divisor = QKX(divisor_of)(QKW(set1_ps)(scale)),
                 .zp = QKW(set1_epi32)(dst->zp),
-                .is_fixed = qk_fixed_ok(scale, dst->zp),
+                .is_fixed = dst->dtype != QDQ_DTYPE_F32 && qk_fixed_ok(scale, dst->zp),
                 .stream = chain->stream && (uintptr_t)to % BLOCK == 0};
     t.factor = QKW(mul_ps)(t.divisor.recip, QKW(set1_ps)(QK_FIXED_ONE));
     t.shift = QKW(set1_ps)(qk_fixed_shift(t.is_fixed ? dst->zp : 0));
@@ -123,6 +124,11 @@ QK_INLINE void run_block(const qk_binary *chain, const target *t, const float *s
         v = apply(chain->steps[s].op, v, w);
     }
     store(chain, t, dst, v, stream);
+}
+
+static __attribute__((noinline)) void run_unsure(const qk_binary *chain, const target *t, const float *scalars,
+                                                 const void *src, const void *const *operands, size_t i, char *dst) {
+    run_block(chain, t, scalars, src, operands, i, dst, false);
 }
 
 /* The last elements, by way of a whole block; room for the widest source. */
@@ -197,6 +203,79 @@ static size_t run_known(const qk_binary *chain, const target *t, const float *sc
 #undef OF_OP
 }
 
+/* A sum or difference of bytes, in fixed point as a whole: a * k1 + b * k2 + shift is the result as kernels/simd/divide.h has it, with
+ * the zero points of the sources in the shift. Against the chain, an operation at a time, it is off by no more than `near` units:
+ * with B the largest that both products can be (in results), each of the roundings of factors, products and sums brings B/256
+ * at most, and those of shift, conversion and result 7. What follows, scalar bounds, is done to the results: quantization keeps
+ * the order. */
+typedef struct linear {
+    qkw_f k1, k2, shift;
+    qkw_i sure, bounds[2];
+    uint32_t n_bounds;
+} linear;
+
+static bool linear_of(const qk_binary *chain, const target *t, const float *scalars, linear *out) {
+    const qk_binary_end *x = &chain->src, *y = &chain->steps[0].operand, *d = &chain->dst;
+    const qk_binary_op op = chain->steps[0].op;
+    if (!t->is_fixed || !(d->scale > 0.0f) || x->dtype != y->dtype ||
+        (x->dtype != QDQ_DTYPE_S8 && x->dtype != QDQ_DTYPE_U8) || x->step != 1 || y->step != 1 ||
+        op > QK_BINARY_SUB_REV || chain->n_steps > 3)
+        return false;
+    const double k1 = (double)x->scale / d->scale * (op == QK_BINARY_SUB_REV ? -1.0 : 1.0);
+    const double k2 = (double)y->scale / d->scale * (op == QK_BINARY_SUB ? -1.0 : 1.0);
+    const double most = fabs(k1) * (255.0 + fabs((double)x->zp)) + fabs(k2) * (255.0 + fabs((double)y->zp));
+    const double error = 5.0 * most / 256.0 + 7.0;
+    if (!(error < 31.0) || fabs((double)x->scale) < 0x1p-60 || fabs((double)y->scale) < 0x1p-60)
+        return false; /* or a NaN */
+    const int near = error < 16.0 ? 16 : 32;
+    const double one = (double)QK_FIXED_ONE;
+    out->k1 = QKW(set1_ps)((float)(k1 * one));
+    out->k2 = QKW(set1_ps)((float)(k2 * one));
+    out->shift = QKW(set1_ps)((float)((d->zp - k1 * x->zp - k2 * y->zp) * one + 32768.0 + near));
+    out->sure = QKW(set1_epi32)(0xffff & ~(2 * near - 1));
+    out->n_bounds = chain->n_steps - 1;
+    for (uint32_t k = 0; k < out->n_bounds; k++) {
+        const qk_binary_step *step = &chain->steps[k + 1];
+        if (step->operand.step || (step->op != QK_BINARY_MAX && step->op != QK_BINARY_MIN) || isnan(scalars[k + 1]))
+            return false;
+        const qk_binary one_value = {
+            .src = {QDQ_DTYPE_F32, 0.0f, 0, 1}, .dst = *d, .add_zp_first = chain->add_zp_first};
+        uint8_t bound;
+        qk_binary_ref(&one_value, &scalars[k + 1], NULL, &bound, 1);
+        out->bounds[k] = QKW(set1_epi8)((char)bound);
+    }
+    return true;
+}
+
+QK_INLINE qkw_i bounded(const qk_binary *chain, const linear *l, qkw_i bytes, bool to_signed) {
+    for (uint32_t k = 0; k < l->n_bounds; k++) {
+        const bool is_max = chain->steps[k + 1].op == QK_BINARY_MAX;
+        if (to_signed)
+            bytes = is_max ? QKW(max_epi8)(bytes, l->bounds[k]) : QKW(min_epi8)(bytes, l->bounds[k]);
+        else
+            bytes = is_max ? QKW(max_epu8)(bytes, l->bounds[k]) : QKW(min_epu8)(bytes, l->bounds[k]);
+    }
+    return bytes;
+}
+
+QK_INLINE size_t run_linear(const qk_binary *chain, const linear *l, const target *t, const float *scalars,
+                            const char *a, const void *const *operands, char *dst, size_t n, bool is_signed,
+                            bool to_signed) {
+    const char *b = operands[0];
+    size_t i = 0;
+    for (; n - i >= BLOCK; i += BLOCK) {
+        qkw_i w[4];
+        QK_FOUR_TIMES(k, qkw_f p = QKW(cvtepi32_ps)(QKX(load8)(a + i + LANES * k, is_signed));
+                      qkw_f q = QKW(cvtepi32_ps)(QKX(load8)(b + i + LANES * k, is_signed));
+                      w[k] = QKW(cvtps_epi32)(QKW(fmadd_ps)(p, l->k1, QKW(fmadd_ps)(q, l->k2, l->shift))));
+        if (qkw_all_sure(w, l->sure))
+            put(dst + i, bounded(chain, l, QKX(fixed_bytes)(w, to_signed), to_signed), t->stream);
+        else
+            run_unsure(chain, t, scalars, a, operands, i, dst + i);
+    }
+    return i;
+}
+
 static void run(const qk_binary *chain, const void *src, const void *const *operands, void *dst, size_t n) {
     bool ok =
         zp_ok(&chain->src) && (chain->dst.dtype == QDQ_DTYPE_F32 || qk_divisor_ok(chain->dst.scale, chain->dst.zp));
@@ -211,7 +290,19 @@ static void run(const qk_binary *chain, const void *src, const void *const *oper
     if (!chain->src.step) scalars[QK_BINARY_MAX_STEPS] = qk_binary_load(&chain->src, src, 0);
     for (uint32_t s = 0; s < chain->n_steps; s++)
         if (!chain->steps[s].operand.step) scalars[s] = qk_binary_load(&chain->steps[s].operand, operands[s], 0);
-    size_t i = is_pair(chain, &t) ? run_known(chain, &t, scalars, src, operands[0], dst, n) : 0;
+    linear l;
+    size_t i = 0;
+    if (chain->n_steps > 0 && n >= BLOCK && linear_of(chain, &t, scalars, &l)) {
+        const bool to_signed = chain->dst.dtype == QDQ_DTYPE_S8;
+        if (chain->src.dtype == QDQ_DTYPE_S8)
+            i = to_signed ? run_linear(chain, &l, &t, scalars, src, operands, dst, n, true, true)
+                          : run_linear(chain, &l, &t, scalars, src, operands, dst, n, true, false);
+        else
+            i = to_signed ? run_linear(chain, &l, &t, scalars, src, operands, dst, n, false, true)
+                          : run_linear(chain, &l, &t, scalars, src, operands, dst, n, false, false);
+    } else if (chain->n_steps > 0 && is_pair(chain, &t)) {
+        i = run_known(chain, &t, scalars, src, operands[0], dst, n);
+    }
     const size_t bytes = qk_binary_bytes(chain->dst.dtype);
     for (; n - i >= BLOCK; i += BLOCK)
         run_block(chain, &t, scalars, src, operands, i, (char *)dst + i * bytes, t.stream);

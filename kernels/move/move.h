@@ -16,7 +16,7 @@ extern "C" {
 
 enum { QK_MOVE_MAX_NDIMS = 12 };
 /* Bytes for each thread that is asked: with fewer, asking costs more than it brings. */
-#define QK_MOVE_GRAIN_BYTES (64 * 1024)
+#define QK_MOVE_GRAIN_BYTES (256 * 1024)
 
 typedef void qk_move_tile_fn(const char *src, char *dst, size_t ni, size_t nj, ptrdiff_t src_i, ptrdiff_t dst_j);
 

@@ -42,7 +42,7 @@ static const qk_quant_map QK_QUANT_PER_TENSOR = {1, 1, 1, 1, 0};
 /* Elements; whole cache lines of every type. */
 #define QK_QUANT_SPLIT 128
 /* Elements for each thread that is asked: with fewer, asking costs more than it brings. */
-#define QK_QUANT_GRAIN (32 * 1024)
+#define QK_QUANT_GRAIN (48 * 1024)
 
 struct qk_quant_row;
 

@@ -18,6 +18,13 @@ enum { QKW_LANES = 16 };
 typedef __m512 qkw_f;
 typedef __m512i qkw_i;
 
+/* Has every lane one of the bits? */
+QK_INLINE bool qkw_all_sure(const qkw_i w[4], qkw_i bits) {
+    __mmask16 sure = 0xffff;
+    QK_FOUR_TIMES(k, sure = _mm512_mask_test_epi32_mask(sure, w[k], bits));
+    return sure == 0xffff;
+}
+
 QK_INLINE bool qkw_fixed_all_sure(const qkw_i w[4]) {
     __mmask16 sure = 0xffff;
     QK_FOUR_TIMES(k, sure = qk512_fixed_sure(sure, w[k]));
@@ -100,6 +107,12 @@ QK_INLINE qkw_f qkw_where_less(qkw_f x, qkw_f y, qkw_f a, qkw_f b) {
 enum { QKW_LANES = 8 };
 typedef __m256 qkw_f;
 typedef __m256i qkw_i;
+
+QK_INLINE bool qkw_all_sure(const qkw_i w[4], qkw_i bits) {
+    qkw_i a = _mm256_min_epu32(_mm256_and_si256(w[0], bits), _mm256_and_si256(w[1], bits));
+    qkw_i b = _mm256_min_epu32(_mm256_and_si256(w[2], bits), _mm256_and_si256(w[3], bits));
+    return qk256_all_sure(_mm256_min_epu32(a, b));
+}
 
 QK_INLINE bool qkw_fixed_all_sure(const qkw_i w[4]) {
     return qk256_all_sure(qk256_fixed_sure(w));
