@@ -8,6 +8,8 @@ function(qdq_nojit_test NAME PROGRAM FILTER)
         ENVIRONMENT "QDQ_JIT=off;QDQ_TEST_NO_EXEC=1;QDQ_TEST_GRAPHS=8")
 endfunction()
 qdq_nojit_test(fusion qdq_test_fusion "*")
+qdq_nojit_test(conformance qdq_test_conformance "*")
+qdq_nojit_test(unit qdq_test_unit "Onednn*:*/Onednn*:Native*:*/Native*:Api*")
 
 # The filter sees what oneDNN does when it may.
 if(QDQ_WITH_ONEDNN)
