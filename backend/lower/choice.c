@@ -3,100 +3,29 @@
 #include "base/dtype.h"
 #include "kernels/isa/isa.h"
 #include "lower/lower.h"
+#include "lower/request.h"
 #include "native/native.h"
-#include "onednn/prim.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-/* ---- one request, whoever answers it ---- */
-
-typedef enum kind {
-    MATMUL,
-    CONVOLUTION,
-    POOLING,
-    ELTWISE,
-    BINARY,
-    SOFTMAX,
-    LAYERNORM,
-    GROUPNORM,
-    BATCHNORM,
-    REDUCTION,
-    RESAMPLING,
-    CONCAT,
-    REORDER
-} kind;
-
-typedef struct request {
-    kind kind;
-    qdqi_dnnl_alg alg;
-    float alpha, beta; /* alpha: epsilon of a normalisation */
-    int32_t axis;
-    int64_t groups;
-    bool flag; /* affine, or fused ReLU */
-    uint32_t n;
-    const qdqi_dnnl_conv *conv;
-    const qdqi_dnnl_pool *pool;
-    const qdqi_dnnl_md *src, *second, *bias, *dst; /* second: weights, or src1 */
-    const qdqi_dnnl_attr *attr;
-} request;
 
 static const struct {
     const char *onednn, *native; /* who refused */
 } names[] = {
-    [MATMUL] = {"onednn matmul", "native matmul"},
-    [CONVOLUTION] = {"onednn convolution", "native convolution"},
-    [POOLING] = {"onednn pooling", "native pooling"},
-    [ELTWISE] = {"onednn eltwise", "native eltwise"},
-    [BINARY] = {"onednn binary", "native binary"},
-    [SOFTMAX] = {"onednn softmax", "native softmax"},
-    [LAYERNORM] = {"onednn layernorm", "native layernorm"},
-    [GROUPNORM] = {"onednn groupnorm", "native groupnorm"},
-    [BATCHNORM] = {"onednn batchnorm", "native batchnorm"},
-    [REDUCTION] = {"onednn reduction", "native reduction"},
-    [RESAMPLING] = {"onednn resampling", "native resampling"},
-    [CONCAT] = {"onednn concat", "native concat"},
-    [REORDER] = {"onednn reorder", "native reorder"},
+    [QDQI_MAKE_MATMUL] = {"onednn matmul", "native matmul"},
+    [QDQI_MAKE_CONVOLUTION] = {"onednn convolution", "native convolution"},
+    [QDQI_MAKE_POOLING] = {"onednn pooling", "native pooling"},
+    [QDQI_MAKE_ELTWISE] = {"onednn eltwise", "native eltwise"},
+    [QDQI_MAKE_BINARY] = {"onednn binary", "native binary"},
+    [QDQI_MAKE_SOFTMAX] = {"onednn softmax", "native softmax"},
+    [QDQI_MAKE_LAYERNORM] = {"onednn layernorm", "native layernorm"},
+    [QDQI_MAKE_GROUPNORM] = {"onednn groupnorm", "native groupnorm"},
+    [QDQI_MAKE_BATCHNORM] = {"onednn batchnorm", "native batchnorm"},
+    [QDQI_MAKE_REDUCTION] = {"onednn reduction", "native reduction"},
+    [QDQI_MAKE_RESAMPLING] = {"onednn resampling", "native resampling"},
+    [QDQI_MAKE_CONCAT] = {"onednn concat", "native concat"},
+    [QDQI_MAKE_REORDER] = {"onednn reorder", "native reorder"},
 };
-
-static qdq_status from_onednn(const request *r, qdqi_dnnl_prim **out, qdq_error *err) {
-    switch (r->kind) {
-    case MATMUL: return qdqi_dnnl_matmul(r->src, r->second, r->bias, r->dst, r->attr, out, err);
-    case CONVOLUTION: return qdqi_dnnl_convolution(r->conv, r->src, r->second, r->bias, r->dst, r->attr, out, err);
-    case POOLING: return qdqi_dnnl_pooling(r->pool, r->src, r->dst, r->attr, out, err);
-    case ELTWISE: return qdqi_dnnl_eltwise(r->alg, r->alpha, r->beta, r->src, r->dst, r->attr, out, err);
-    case BINARY: return qdqi_dnnl_binary(r->alg, r->src, r->second, r->dst, r->attr, out, err);
-    case SOFTMAX: return qdqi_dnnl_softmax(r->alg, r->axis, r->src, r->dst, r->attr, out, err);
-    case LAYERNORM: return qdqi_dnnl_layernorm(r->alpha, r->flag, r->src, r->dst, r->attr, out, err);
-    case GROUPNORM: return qdqi_dnnl_groupnorm(r->groups, r->alpha, r->flag, r->src, r->dst, r->attr, out, err);
-    case BATCHNORM: return qdqi_dnnl_batchnorm(r->alpha, r->flag, r->src, r->dst, r->attr, out, err);
-    case REDUCTION: return qdqi_dnnl_reduction(r->alg, r->src, r->dst, r->attr, out, err);
-    case RESAMPLING: return qdqi_dnnl_resampling(r->alg, r->src, r->dst, r->attr, out, err);
-    case CONCAT: return qdqi_dnnl_concat(r->axis, r->n, r->src, r->dst, out, err);
-    case REORDER: return qdqi_dnnl_reorder(r->src, r->dst, r->attr, out, err);
-    }
-    return QDQ_E_INTERNAL;
-}
-
-static qdq_status from_native(const request *r, qdqi_dnnl_prim **out, qdq_error *err) {
-    switch (r->kind) {
-    case MATMUL: return qdqi_native_matmul(r->src, r->second, r->bias, r->dst, r->attr, out, err);
-    case CONVOLUTION: return qdqi_native_convolution(r->conv, r->src, r->second, r->bias, r->dst, r->attr, out, err);
-    case POOLING: return qdqi_native_pooling(r->pool, r->src, r->dst, r->attr, out, err);
-    case ELTWISE: return qdqi_native_eltwise(r->alg, r->alpha, r->beta, r->src, r->dst, r->attr, out, err);
-    case BINARY: return qdqi_native_binary(r->alg, r->src, r->second, r->dst, r->attr, out, err);
-    case SOFTMAX: return qdqi_native_softmax(r->alg, r->axis, r->src, r->dst, r->attr, out, err);
-    case LAYERNORM: return qdqi_native_layernorm(r->alpha, r->flag, r->src, r->dst, r->attr, out, err);
-    case GROUPNORM: return qdqi_native_groupnorm(r->groups, r->alpha, r->flag, r->src, r->dst, r->attr, out, err);
-    case BATCHNORM: return qdqi_native_batchnorm(r->alpha, r->flag, r->src, r->dst, r->attr, out, err);
-    case REDUCTION: return qdqi_native_reduction(r->alg, r->src, r->dst, r->attr, out, err);
-    case RESAMPLING: return qdqi_native_resampling(r->alg, r->src, r->dst, r->attr, out, err);
-    case CONCAT: return qdqi_native_concat(r->axis, r->n, r->src, r->dst, out, err);
-    case REORDER: return qdqi_native_reorder(r->src, r->dst, r->attr, out, err);
-    }
-    return QDQ_E_INTERNAL;
-}
 
 /* ---- where oneDNN 3.7.2 must not be asked ---- */
 
@@ -105,7 +34,7 @@ static bool is_x8(qdq_dtype dtype) {
 }
 
 /* A batch of single rows times weights that all share: the zero point of the weights counts for the first row only. */
-static bool is_shared_by_single_rows(const request *r) {
+static bool is_shared_by_single_rows(const qdqi_request *r) {
     const qdqi_dnnl_md *a = r->src, *w = r->second;
     const int32_t nd = a->ndims;
     if (nd < 3 || w->ndims != nd || a->dims[nd - 2] != 1) return false;
@@ -114,7 +43,7 @@ static bool is_shared_by_single_rows(const request *r) {
     return false;
 }
 
-static const char *why_not_convolution(const request *r) {
+static const char *why_not_convolution(const qdqi_request *r) {
     const qdqi_dnnl_conv *c = r->conv;
     const qdqi_dnnl_md *w = r->second;
     const int32_t n = c->n_spatial, first = w->ndims - n;
@@ -130,63 +59,19 @@ static const char *why_not_convolution(const request *r) {
     return NULL;
 }
 
-static const char *why_not_onednn(const request *r) {
-    if (r->kind != MATMUL && r->kind != CONVOLUTION) return NULL;
+static const char *why_not_onednn(const qdqi_request *r) {
+    if (r->kind != QDQI_MAKE_MATMUL && r->kind != QDQI_MAKE_CONVOLUTION) return NULL;
     const bool int8 = is_x8(r->src->dtype) && is_x8(r->second->dtype);
     if (int8 && !qdqi_dnnl_int8_exact()) return "isa_without_exact_int8";
-    if (r->kind == CONVOLUTION) return why_not_convolution(r);
+    if (r->kind == QDQI_MAKE_CONVOLUTION) return why_not_convolution(r);
     if (r->attr != NULL && r->attr->weights.has_zp && is_shared_by_single_rows(r))
         return "zero_point_of_weights_shared_by_single_rows";
     return NULL;
 }
 
-/* ---- where our own kernels come first: the classes of choice.def ---- */
-
-/* Multiplications of a product with constant weights; infinite when these are computed at run time, and have to be packed. */
-static double macs_of(const request *r) {
-    if (!r->second->any) return (double)INFINITY;
-    double macs = (double)r->src->dims[r->src->ndims - 1];
-    for (int32_t d = 0; d < r->dst->ndims; d++)
-        macs *= (double)r->dst->dims[d];
-    return macs;
-}
-
-static bool is_int8(const request *r) {
-    return is_x8(r->src->dtype) && is_x8(r->second->dtype);
-}
-
-static bool int8_small(const request *r) {
-    return is_int8(r) && macs_of(r) <= 0x1p20;
-}
-
-static bool int8_few_rows(const request *r) {
-    return is_int8(r) && r->dst->ndims == 2 && r->dst->dims[0] <= 8 && macs_of(r) < (double)INFINITY;
-}
-
-static bool f32_tiny(const request *r) {
-    return r->src->dtype == QDQ_DTYPE_F32 && r->second->dtype == QDQ_DTYPE_F32 && macs_of(r) <= 0x1p16;
-}
-
-/* The text of the row that takes the request, or NULL. */
-static const char *native_first(const request *r) {
-    static const struct {
-        kind kind;
-        bool (*takes)(const request *r);
-        qk_isa level;
-        const char *text;
-    } rows[] = {
-#define CHOICE(kind, class, level, text) {kind, class, QK_ISA_##level, text},
-#include "lower/choice.def"
-#undef CHOICE
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (rows[i].kind == r->kind && qk_isa_has(rows[i].level) && rows[i].takes(r)) return rows[i].text;
-    return NULL;
-}
-
 /* ---- the candidates ---- */
 
-static qdq_status try_onednn(const request *r, qdqi_dnnl_prim **out, qdq_error *err) {
+static qdq_status try_onednn(const qdqi_request *r, qdqi_dnnl_prim **out, qdq_error *err) {
     if (!qdqi_dnnl_available()) { /* said once per partition */
         if (qdqi_dnnl_jit_off())
             (void)qdqi_refuse(err, "onednn", "jit_off");
@@ -196,38 +81,71 @@ static qdq_status try_onednn(const request *r, qdqi_dnnl_prim **out, qdq_error *
     }
     const char *why = why_not_onednn(r);
     if (why != NULL) return qdqi_refuse(err, names[r->kind].onednn, why);
-    const qdq_status st = from_onednn(r, out, err);
+    const qdq_status st = qdqi_request_onednn(r, out, err);
     if (qdqi_is_refusal(st)) (void)qdqi_refuse(NULL, names[r->kind].onednn, "not_implemented_by_onednn");
     return st;
 }
 
-static qdq_status try_native(const request *r, qdqi_dnnl_prim **out, qdq_error *err) {
-    const qdq_status st = from_native(r, out, err);
+static qdq_status try_native(const qdqi_request *r, qdqi_dnnl_prim **out, qdq_error *err) {
+    const qdq_status st = qdqi_request_native(r, out, err);
     if (qdqi_is_refusal(st)) (void)qdqi_refuse(NULL, names[r->kind].native, qdqi_native_why());
     return st;
 }
 
+/* ---- the order ---- */
+
+/* Milliardths of a second that both took, geometric mean of the class's shapes. */
+typedef struct figure {
+    qdqi_class class;
+    qk_isa isa;
+    double native_ns, onednn_ns;
+} figure;
+
+static const figure figures[] = {
+#define CHOICE(name, level, native_ns, onednn_ns) {QDQI_CLASS_##name, QK_ISA_##level, native_ns, onednn_ns},
+#include "lower/choice.def"
+#undef CHOICE
+    {QDQI_CLASS_other, QK_ISA_ref, 1, 1}, /* never measured */
+};
+
+/* Of the levels that are visible, the highest that was measured. NULL: none. */
+static const figure *figure_of(qdqi_class class) {
+    const figure *best = NULL;
+    for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++)
+        if (figures[i].class == class && class != QDQI_CLASS_other && qk_isa_has(figures[i].isa) &&
+            (best == NULL || figures[i].isa > best->isa))
+            best = &figures[i];
+    return best;
+}
+
+/* Noise is no reason to leave the default. */
+static bool is_native_first(const figure *f) {
+    return f != NULL && f->native_ns < 0.97 * f->onednn_ns;
+}
+
+static void remark(qdqi_dnnl_prim *prim, const figure *f) {
+    char text[96];
+    if (f == NULL) return;
+    if (is_native_first(f))
+        snprintf(text, sizeof text, "native first: measured %.2fx in class %s", f->onednn_ns / f->native_ns,
+                 qdqi_class_name(f->class));
+    else
+        snprintf(text, sizeof text, "oneDNN first: measured %.2fx in class %s", f->native_ns / f->onednn_ns,
+                 qdqi_class_name(f->class));
+    qdqi_dnnl_prim_remark(prim, text);
+}
+
 /* Why oneDNN's way is the last to take, or NULL. Its general int8 convolution unfolds the image for each group. */
-static const char *why_slow(const request *r, const qdqi_dnnl_prim *prim) {
+static const char *why_slow(const qdqi_request *r, const qdqi_dnnl_prim *prim) {
     if (qdqi_dnnl_prim_is_ref(prim)) return "onednn_has_only_a_reference";
-    if (r->kind == CONVOLUTION && is_x8(r->src->dtype) && strstr(qdqi_dnnl_prim_impl(prim), "gemm_") != NULL)
+    if (r->kind == QDQI_MAKE_CONVOLUTION && is_x8(r->src->dtype) && strstr(qdqi_dnnl_prim_impl(prim), "gemm_") != NULL)
         return "onednn_unfolds_the_image";
     return NULL;
 }
 
-static qdq_status make(const request *r, qdqi_dnnl_prim **out, qdq_error *err) {
+static qdq_status onednn_first(const qdqi_request *r, qdqi_dnnl_prim **out, qdq_error *err) {
     qdqi_dnnl_prim *slow = NULL;
-    qdq_status st;
-    const char *first = native_first(r);
-    if (first != NULL) {
-        st = try_native(r, out, err);
-        if (!qdqi_is_refusal(st)) {
-            const size_t n = st == QDQ_OK ? strlen((*out)->note) : 0;
-            if (st == QDQ_OK) snprintf((*out)->note + n, sizeof(*out)->note - n, " (%s)", first);
-            return st;
-        }
-    }
-    st = try_onednn(r, out, err);
+    qdq_status st = try_onednn(r, out, err);
     const char *slowly = st == QDQ_OK ? why_slow(r, *out) : NULL;
     if (st == QDQ_OK && slowly == NULL) return QDQ_OK;
     if (st != QDQ_OK && !qdqi_is_refusal(st)) return st;
@@ -247,6 +165,20 @@ static qdq_status make(const request *r, qdqi_dnnl_prim **out, qdq_error *err) {
     return st;
 }
 
+static qdq_status make(const qdqi_request *r, qdqi_dnnl_prim **out, qdq_error *err) {
+    if (!qdqi_dnnl_available()) return onednn_first(r, out, err); /* which refuses, and is noted */
+    const figure *f = figure_of(qdqi_request_class(r));
+    if (!is_native_first(f)) {
+        QDQI_TRY(onednn_first(r, out, err));
+        if (!qdqi_dnnl_prim_is_native(*out)) remark(*out, f);
+        return QDQ_OK;
+    }
+    const qdq_status st = try_native(r, out, NULL);
+    if (qdqi_is_refusal(st)) return try_onednn(r, out, err);
+    if (st == QDQ_OK) remark(*out, f);
+    return st;
+}
+
 /* ---- the requests ---- */
 
 bool qdqi_make_has_dtype(qdq_dtype dtype) {
@@ -255,76 +187,86 @@ bool qdqi_make_has_dtype(qdq_dtype dtype) {
 
 qdq_status qdqi_make_matmul(const qdqi_dnnl_md *src, const qdqi_dnnl_md *weights, const qdqi_dnnl_md *bias,
                             const qdqi_dnnl_md *dst, const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err) {
-    const request r = {.kind = MATMUL, .src = src, .second = weights, .bias = bias, .dst = dst, .attr = attr};
+    const qdqi_request r = {
+        .kind = QDQI_MAKE_MATMUL, .src = src, .second = weights, .bias = bias, .dst = dst, .attr = attr};
     return make(&r, out, err);
 }
 qdq_status qdqi_make_convolution(const qdqi_dnnl_conv *conv, const qdqi_dnnl_md *src, const qdqi_dnnl_md *weights,
                                  const qdqi_dnnl_md *bias, const qdqi_dnnl_md *dst, const qdqi_dnnl_attr *attr,
                                  qdqi_dnnl_prim **out, qdq_error *err) {
-    const request r = {
-        .kind = CONVOLUTION, .conv = conv, .src = src, .second = weights, .bias = bias, .dst = dst, .attr = attr};
+    const qdqi_request r = {.kind = QDQI_MAKE_CONVOLUTION,
+                            .conv = conv,
+                            .src = src,
+                            .second = weights,
+                            .bias = bias,
+                            .dst = dst,
+                            .attr = attr};
     return make(&r, out, err);
 }
 qdq_status qdqi_make_pooling(const qdqi_dnnl_pool *pool, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
                              const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err) {
-    const request r = {.kind = POOLING, .pool = pool, .src = src, .dst = dst, .attr = attr};
+    const qdqi_request r = {.kind = QDQI_MAKE_POOLING, .pool = pool, .src = src, .dst = dst, .attr = attr};
     return make(&r, out, err);
 }
 qdq_status qdqi_make_eltwise(qdqi_dnnl_alg alg, float alpha, float beta, const qdqi_dnnl_md *src,
                              const qdqi_dnnl_md *dst, const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out,
                              qdq_error *err) {
-    const request r = {.kind = ELTWISE, .alg = alg, .alpha = alpha, .beta = beta, .src = src, .dst = dst, .attr = attr};
+    const qdqi_request r = {
+        .kind = QDQI_MAKE_ELTWISE, .alg = alg, .alpha = alpha, .beta = beta, .src = src, .dst = dst, .attr = attr};
     return make(&r, out, err);
 }
 qdq_status qdqi_make_binary(qdqi_dnnl_alg alg, const qdqi_dnnl_md *src0, const qdqi_dnnl_md *src1,
                             const qdqi_dnnl_md *dst, const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err) {
-    const request r = {.kind = BINARY, .alg = alg, .src = src0, .second = src1, .dst = dst, .attr = attr};
+    const qdqi_request r = {
+        .kind = QDQI_MAKE_BINARY, .alg = alg, .src = src0, .second = src1, .dst = dst, .attr = attr};
     return make(&r, out, err);
 }
 qdq_status qdqi_make_softmax(qdqi_dnnl_alg alg, int32_t axis, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
                              const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err) {
-    const request r = {.kind = SOFTMAX, .alg = alg, .axis = axis, .src = src, .dst = dst, .attr = attr};
+    const qdqi_request r = {.kind = QDQI_MAKE_SOFTMAX, .alg = alg, .axis = axis, .src = src, .dst = dst, .attr = attr};
     return make(&r, out, err);
 }
 qdq_status qdqi_make_layernorm(float epsilon, bool use_affine, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
                                const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err) {
-    const request r = {.kind = LAYERNORM, .alpha = epsilon, .flag = use_affine, .src = src, .dst = dst, .attr = attr};
+    const qdqi_request r = {
+        .kind = QDQI_MAKE_LAYERNORM, .alpha = epsilon, .flag = use_affine, .src = src, .dst = dst, .attr = attr};
     return make(&r, out, err);
 }
 qdq_status qdqi_make_groupnorm(int64_t groups, float epsilon, bool use_affine, const qdqi_dnnl_md *src,
                                const qdqi_dnnl_md *dst, const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out,
                                qdq_error *err) {
-    const request r = {.kind = GROUPNORM,
-                       .groups = groups,
-                       .alpha = epsilon,
-                       .flag = use_affine,
-                       .src = src,
-                       .dst = dst,
-                       .attr = attr};
+    const qdqi_request r = {.kind = QDQI_MAKE_GROUPNORM,
+                            .groups = groups,
+                            .alpha = epsilon,
+                            .flag = use_affine,
+                            .src = src,
+                            .dst = dst,
+                            .attr = attr};
     return make(&r, out, err);
 }
 qdq_status qdqi_make_batchnorm(float epsilon, bool fuse_relu, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
                                const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err) {
-    const request r = {.kind = BATCHNORM, .alpha = epsilon, .flag = fuse_relu, .src = src, .dst = dst, .attr = attr};
+    const qdqi_request r = {
+        .kind = QDQI_MAKE_BATCHNORM, .alpha = epsilon, .flag = fuse_relu, .src = src, .dst = dst, .attr = attr};
     return make(&r, out, err);
 }
 qdq_status qdqi_make_reduction(qdqi_dnnl_alg alg, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
                                const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err) {
-    const request r = {.kind = REDUCTION, .alg = alg, .src = src, .dst = dst, .attr = attr};
+    const qdqi_request r = {.kind = QDQI_MAKE_REDUCTION, .alg = alg, .src = src, .dst = dst, .attr = attr};
     return make(&r, out, err);
 }
 qdq_status qdqi_make_resampling(qdqi_dnnl_alg alg, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
                                 const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err) {
-    const request r = {.kind = RESAMPLING, .alg = alg, .src = src, .dst = dst, .attr = attr};
+    const qdqi_request r = {.kind = QDQI_MAKE_RESAMPLING, .alg = alg, .src = src, .dst = dst, .attr = attr};
     return make(&r, out, err);
 }
 qdq_status qdqi_make_concat(int32_t axis, uint32_t n, const qdqi_dnnl_md *srcs, const qdqi_dnnl_md *dst,
                             qdqi_dnnl_prim **out, qdq_error *err) {
-    const request r = {.kind = CONCAT, .axis = axis, .n = n, .src = srcs, .dst = dst};
+    const qdqi_request r = {.kind = QDQI_MAKE_CONCAT, .axis = axis, .n = n, .src = srcs, .dst = dst};
     return make(&r, out, err);
 }
 qdq_status qdqi_make_reorder(const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst, const qdqi_dnnl_attr *attr,
                              qdqi_dnnl_prim **out, qdq_error *err) {
-    const request r = {.kind = REORDER, .src = src, .dst = dst, .attr = attr};
+    const qdqi_request r = {.kind = QDQI_MAKE_REORDER, .src = src, .dst = dst, .attr = attr};
     return make(&r, out, err);
 }

@@ -219,6 +219,7 @@ qdqi_native_prim *qdqi_native_new(const qdqi_native_ops *ops, const char *primit
     }
     memset(impl, 0, impl_bytes);
     prim->base.ops = &prim_ops;
+    prim->base.is_native = true;
     prim->ops = ops;
     prim->impl = impl;
     prim->refs = 1;

@@ -201,6 +201,8 @@ void qdqi_dnnl_prim_destroy(qdqi_dnnl_prim *prim); /* NULL is legal */
 const char *qdqi_dnnl_prim_impl(const qdqi_dnnl_prim *prim);
 /* True when oneDNN only has its plain reference loops for it ("ref:any"): correct, and slow. */
 bool qdqi_dnnl_prim_is_ref(const qdqi_dnnl_prim *prim);
+/* True when our own kernels answered. */
+bool qdqi_dnnl_prim_is_native(const qdqi_dnnl_prim *prim);
 /* Add " (remark)" to the note of its step. */
 void qdqi_dnnl_prim_remark(qdqi_dnnl_prim *prim, const char *remark);
 

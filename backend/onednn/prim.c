@@ -13,6 +13,9 @@ const char *qdqi_dnnl_prim_impl(const qdqi_dnnl_prim *prim) {
 bool qdqi_dnnl_prim_is_ref(const qdqi_dnnl_prim *prim) {
     return prim->is_ref;
 }
+bool qdqi_dnnl_prim_is_native(const qdqi_dnnl_prim *prim) {
+    return prim->is_native;
+}
 void qdqi_dnnl_prim_remark(qdqi_dnnl_prim *prim, const char *remark) {
     const size_t n = strlen(prim->note);
     snprintf(prim->note + n, sizeof prim->note - n, " (%s)", remark);

@@ -29,7 +29,7 @@ typedef struct qdqi_prim_ops {
 
 struct qdqi_dnnl_prim {
     const qdqi_prim_ops *ops;
-    bool is_ref;
+    bool is_ref, is_native;
     char impl[96];  /* "matmul brgemm:avx512_core_vnni" */
     char note[224]; /* of its step */
 };
