@@ -1,4 +1,5 @@
 /* Pooling along channels that are consecutive in memory: kernels/poolf, and kernels/post for what follows. */
+#include "base/alloc.h"
 #include "base/checked.h"
 #include "kernels/poolf/poolf.h"
 #include "native/native_post.h"
@@ -16,11 +17,13 @@ typedef struct pool_impl {
     uint32_t src, dst;
     qk_poolf_fn *fn;
     bool is_max, count_pad;
+    bool is_plain;    /* results are stored as they are */
     size_t src_bytes; /* of an element */
     int64_t n, channels, n_rows, work;
     /* d, h, w; unused axes come first and have extent 1 */
     int64_t in[3], out[3], kernel[3], stride[3], dilation[3], pad_begin[3], pad_end[3];
     ptrdiff_t src_n, src_at[3]; /* elements */
+    struct span *spans[3];      /* by output index */
 } pool_impl;
 
 typedef struct job {
@@ -34,7 +37,12 @@ typedef struct span {
     int64_t first, n, counted;
 } span;
 
-static span window(const pool_impl *p, int a, int64_t o) {
+static void clear(void *impl) {
+    for (int a = 0; a < 3; a++)
+        qdqi_free(((pool_impl *)impl)->spans[a]);
+}
+
+static span span_of(const pool_impl *p, int a, int64_t o) {
     const int64_t start = o * p->stride[a] - p->pad_begin[a], step = p->dilation[a], k = p->kernel[a];
     const int64_t skip = start < 0 ? (-start + step - 1) / step : 0;
     const int64_t inside = start >= p->in[a] ? 0 : (p->in[a] - 1 - start) / step + 1;
@@ -44,26 +52,29 @@ static span window(const pool_impl *p, int a, int64_t o) {
 }
 
 /* Channels c … c+n-1 of one result. */
-static void one_window(const pool_impl *p, const char *src, const span *s, float divisor, int64_t c, int64_t n,
+static void one_window(const pool_impl *p, const char *src, const span *const *s, float divisor, int64_t c, int64_t n,
                        float *acc) {
     const void *taps[TAPS];
     size_t n_taps = 0;
     bool is_added = false;
-    const int64_t all = s[0].n * s[1].n * s[2].n;
-    int64_t done = 0;
-    for (int64_t d = 0; d < s[0].n; d++)
-        for (int64_t h = 0; h < s[1].n; h++)
-            for (int64_t w = 0; w < s[2].n; w++) {
-                const ptrdiff_t at = (ptrdiff_t)(s[0].first + d * p->dilation[0]) * p->src_at[0] +
-                                     (ptrdiff_t)(s[1].first + h * p->dilation[1]) * p->src_at[1] +
-                                     (ptrdiff_t)(s[2].first + w * p->dilation[2]) * p->src_at[2] + (ptrdiff_t)c;
-                taps[n_taps++] = src + at * (ptrdiff_t)p->src_bytes;
-                done++;
-                if (n_taps < TAPS && done < all) continue;
-                p->fn(taps, n_taps, (size_t)n, acc, is_added, done == all ? divisor : 0.0f);
+    const int64_t all = s[0]->n * s[1]->n * s[2]->n;
+    const ptrdiff_t step = (ptrdiff_t)p->dilation[2] * p->src_at[2] * (ptrdiff_t)p->src_bytes;
+    int64_t left = all;
+    for (int64_t d = 0; d < s[0]->n; d++)
+        for (int64_t h = 0; h < s[1]->n; h++) {
+            const ptrdiff_t at = (ptrdiff_t)(s[0]->first + d * p->dilation[0]) * p->src_at[0] +
+                                 (ptrdiff_t)(s[1]->first + h * p->dilation[1]) * p->src_at[1] +
+                                 (ptrdiff_t)s[2]->first * p->src_at[2] + (ptrdiff_t)c;
+            const char *tap = src + at * (ptrdiff_t)p->src_bytes;
+            for (int64_t w = 0; w < s[2]->n; w++, tap += step) {
+                taps[n_taps++] = tap;
+                left--;
+                if (n_taps < TAPS && left > 0) continue;
+                p->fn(taps, n_taps, (size_t)n, acc, is_added, left == 0 ? divisor : 0.0f);
                 is_added = true;
                 n_taps = 0;
             }
+        }
     if (all == 0) /* no element at all */
         for (int64_t i = 0; i < n; i++)
             acc[i] = p->is_max ? -INFINITY : 0.0f;
@@ -72,21 +83,24 @@ static void one_window(const pool_impl *p, const char *src, const span *s, float
 static void run_rows(const pool_impl *p, void *const *bufs, qk_post_args *args, int64_t row, int64_t n_rows, int64_t c,
                      int64_t n) {
     _Alignas(64) float acc[TILE];
-    for (int64_t r = 0; r < n_rows; r++) {
-        int64_t at = row + r, o[3];
-        for (int a = 2; a >= 0; a--) {
-            o[a] = at % p->out[a];
-            at /= p->out[a];
-        }
-        span s[3];
-        int64_t counted = 1;
-        for (int a = 0; a < 3; a++) {
-            s[a] = window(p, a, o[a]);
-            counted *= p->count_pad ? s[a].counted : s[a].n;
-        }
-        const char *src = (const char *)bufs[p->src] + at * p->src_n * (ptrdiff_t)p->src_bytes;
-        one_window(p, src, s, p->is_max ? 0.0f : (float)counted, c, n, acc + r * n);
+    int64_t at = row, o[3];
+    for (int a = 2; a >= 0; a--) {
+        o[a] = at % p->out[a];
+        at /= p->out[a];
     }
+    for (int64_t r = 0; r < n_rows; r++) {
+        const span *const s[3] = {&p->spans[0][o[0]], &p->spans[1][o[1]], &p->spans[2][o[2]]};
+        const int64_t counted =
+            p->count_pad ? s[0]->counted * s[1]->counted * s[2]->counted : s[0]->n * s[1]->n * s[2]->n;
+        const char *src = (const char *)bufs[p->src] + at * p->src_n * (ptrdiff_t)p->src_bytes;
+        float *to = p->is_plain ? (float *)bufs[p->dst] + (row + r) * p->post.dst_row + c : acc + r * n;
+        one_window(p, src, s, p->is_max ? 0.0f : (float)counted, c, n, to);
+        int a = 2;
+        while (a >= 0 && ++o[a] == p->out[a])
+            o[a--] = 0;
+        if (a < 0) at++;
+    }
+    if (p->is_plain) return;
     p->post.fn(&p->post.post, args, acc, (size_t)n, (size_t)row, (size_t)n_rows, (size_t)c, (size_t)n);
 }
 
@@ -144,12 +158,18 @@ static qdq_status set_axes(pool_impl *p, const qdqi_dnnl_pool *pool, const qdqi_
             return qdqi_native_refuse(err, "pooling", "size");
     if (!qdqi_mul_i64(window, p->channels, &p->work)) return qdqi_native_refuse(err, "pooling", "size");
     if (p->src_bytes == 1 && fits > 65536) return qdqi_native_refuse(err, "pooling", "size");
+    for (int a = 0; a < 3; a++) {
+        p->spans[a] = qdqi_calloc((size_t)p->out[a], sizeof *p->spans[a]);
+        if (p->spans[a] == NULL) return QDQI_NO_MEMORY(err);
+        for (int64_t o = 0; o < p->out[a]; o++)
+            p->spans[a][o] = span_of(p, a, o);
+    }
     return QDQ_OK;
 }
 
 qdq_status qdqi_native_pooling(const qdqi_dnnl_pool *pool, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
                                const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err) {
-    static const qdqi_native_ops ops = {.run = run};
+    static const qdqi_native_ops ops = {.run = run, .clear = clear};
     qdqi_dnnl_md s, d;
     QDQI_TRY(qdqi_native_layout(src, "pooling", &s, err));
     QDQI_TRY(qdqi_native_layout(dst, "pooling", &d, err));
@@ -179,6 +199,8 @@ qdq_status qdqi_native_pooling(const qdqi_dnnl_pool *pool, const qdqi_dnnl_md *s
     qdq_status st = set_axes(impl, pool, &s, &d, err);
     if (st == QDQ_OK) st = qdqi_native_post_plan(attr, &d, &matrix, "pooling", &impl->post, err);
     if (st == QDQ_OK) st = qdqi_native_post_choose(&impl->post, "pooling", err);
+    impl->is_plain = d.dtype == QDQ_DTYPE_F32 && impl->post.post.n_steps == 0 && !impl->post.post.dst_quantized &&
+                     !impl->post.post.dst_has_zp;
     if (st != QDQ_OK) {
         qdqi_native_drop(prim);
         return st;

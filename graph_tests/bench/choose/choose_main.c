@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_ARGS = 32, BATCHES = 5 };
+enum { MAX_ARGS = 32, BATCHES = 8 };
 /* Seconds that one batch of runs takes at least. */
 #define BATCH_S 1e-3
 
