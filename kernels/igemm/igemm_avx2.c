@@ -146,10 +146,55 @@ TILES()
 #undef TILE
 static f32_fn *const f32_tiles[QK_IGEMM_ROWS] = FORM(f32);
 
+/* One or two rows: eight sums from several blocks, for an addition takes four steps and two begin in each. */
+QK_INLINE void few_rows_f32(const qk_igemm *g, const float *b, size_t block, const void *const *rows, float *acc,
+                            const int mr) {
+    const int n_blocks = 4 / mr;
+    __m256 s[2][4][2];
+    QK_FOUR_TIMES(q, s[0][q][0] = s[0][q][1] = s[1][q][0] = s[1][q][1] = _mm256_setzero_ps());
+    for (size_t t = 0; t < g->n_taps; t++, rows += QK_IGEMM_ROWS) {
+        const float *a0 = rows[0], *a1 = mr > 1 ? rows[1] : NULL;
+        for (size_t k = 0; k < g->kc; k++, b += BLOCK) {
+            const __m256 x0 = _mm256_broadcast_ss(a0 + k), x1 = mr > 1 ? _mm256_broadcast_ss(a1 + k) : x0;
+            QK_FOUR_TIMES(
+                q, if (q < n_blocks) {
+                    const __m256 w0 = _mm256_loadu_ps(b + q * block), w1 = _mm256_loadu_ps(b + q * block + LANES);
+                    s[0][q][0] = _mm256_fmadd_ps(x0, w0, s[0][q][0]);
+                    s[0][q][1] = _mm256_fmadd_ps(x0, w1, s[0][q][1]);
+                    if (mr > 1) {
+                        s[1][q][0] = _mm256_fmadd_ps(x1, w0, s[1][q][0]);
+                        s[1][q][1] = _mm256_fmadd_ps(x1, w1, s[1][q][1]);
+                    }
+                });
+        }
+    }
+    QK_FOUR_TIMES(
+        q, if (q < n_blocks) {
+            for (int r = 0; r < mr; r++) {
+                _mm256_storeu_ps(acc + r * QK_IGEMM_COLS + q * BLOCK, s[r][q][0]);
+                _mm256_storeu_ps(acc + r * QK_IGEMM_COLS + q * BLOCK + LANES, s[r][q][1]);
+            }
+        });
+}
+
+static void one_row_f32(const qk_igemm *g, const float *b, size_t block, const void *const *rows, float *acc) {
+    few_rows_f32(g, b, block, rows, acc, 1);
+}
+static void two_rows_f32(const qk_igemm *g, const float *b, size_t block, const void *const *rows, float *acc) {
+    few_rows_f32(g, b, block, rows, acc, 2);
+}
+
 void qk_igemm_f32_avx2(const qk_igemm *g, const void *packed, const void *const *rows, size_t m, size_t panel,
                        void *acc) {
     const size_t n_cols = qk_igemm_cols_of(g, panel), block = g->n_taps * g->kc * BLOCK;
     const float *b = (const float *)(const void *)qk_igemm_panel(g, packed, panel);
-    for (size_t col = 0; col < n_cols; col += BLOCK)
+    size_t col = 0;
+    if (m == 1 && n_cols > 3 * BLOCK) {
+        one_row_f32(g, b, block, rows, acc);
+        return;
+    }
+    for (; m == 2 && n_cols > col + BLOCK; col += 2 * BLOCK)
+        two_rows_f32(g, b + col / BLOCK * block, block, rows, (float *)acc + col);
+    for (; col < n_cols; col += BLOCK)
         f32_tiles[m - 1](g, b + col / BLOCK * block, rows, (float *)acc + col);
 }
