@@ -33,6 +33,8 @@ typedef struct mm_impl {
     qdq_dtype src_dtype;
     size_t src_elem, mat_bytes;
     size_t n_cols; /* padded */
+    qk_post widen; /* half floats to f32, where k is consecutive; fn NULL: not */
+    qk_post_fn *widen_fn;
     bool copy_src, packed, has_zw, zw_per_col, has_col_add;
     qdqi_dnnl_md weights;
     uint32_t src, wei, bias, dst, scratch, scale_col;
@@ -69,20 +71,32 @@ static ptrdiff_t offset_of(const mm_impl *mm, const int64_t *index, const ptrdif
     return at;
 }
 
+/* 16 k of all rows, then the next: lines of a transposed source are met again while they are in L1. */
+#define COPY_ROWS(type, load)                                                                                          \
+    do {                                                                                                               \
+        type *to = (type *)(void *)dst;                                                                                \
+        for (size_t first = 0; first < mm->k; first += 16) {                                                           \
+            const size_t end = mm->k - first < 16 ? mm->k : first + 16;                                                \
+            for (size_t r = 0; r < mm->m; r++)                                                                         \
+                for (size_t k = first; k < end; k++) {                                                                 \
+                    const ptrdiff_t at = (ptrdiff_t)r * mm->src_row + (ptrdiff_t)k * mm->src_k;                        \
+                    to[r * mm->k + k] = (load);                                                                        \
+                }                                                                                                      \
+        }                                                                                                              \
+    } while (0)
+
 /* One matrix of the source, rows contiguous, floats as f32. */
 static void copy_rows(const mm_impl *mm, const char *src, char *dst) {
-    const size_t elem = mm->src_elem, to_elem = mm->gemm.src == QDQ_DTYPE_F32 ? 4 : 1;
-    for (size_t r = 0; r < mm->m; r++)
-        for (size_t k = 0; k < mm->k; k++) {
-            const char *from = src + ((ptrdiff_t)r * mm->src_row + (ptrdiff_t)k * mm->src_k) * (ptrdiff_t)elem;
-            char *to = dst + (r * mm->k + k) * to_elem;
-            if (elem != 2) {
-                memcpy(to, from, elem);
-                continue;
-            }
-            const float f = qdqi_load_f32(from, mm->src_dtype, 0);
-            memcpy(to, &f, sizeof f);
-        }
+    if (mm->widen_fn != NULL) {
+        const qk_post_args a = {.dst = dst, .dst_stride = (ptrdiff_t)mm->k};
+        mm->widen_fn(&mm->widen, &a, src, (size_t)mm->src_row, 0, mm->m, 0, mm->k);
+    } else if (mm->src_elem == 1) {
+        COPY_ROWS(uint8_t, ((const uint8_t *)src)[at]);
+    } else if (mm->src_elem == 4) {
+        COPY_ROWS(float, ((const float *)(const void *)src)[at]);
+    } else {
+        COPY_ROWS(float, qdqi_load_f32(src, mm->src_dtype, (int64_t)at));
+    }
 }
 
 static const char *src_matrix(const mm_job *job, size_t b, const int64_t *index, ptrdiff_t *row_bytes) {
@@ -354,6 +368,10 @@ static const char *read_shapes(mm_impl *mm, const qdqi_dnnl_md *src, const qdqi_
     mm->src_dtype = src->dtype;
     mm->src_elem = qdq_dtype_bits(src->dtype) / 8;
     mm->copy_src = is_half(src->dtype) || (mm->k > 1 && mm->src_k != 1);
+    if (is_half(src->dtype) && (mm->k == 1 || mm->src_k == 1)) {
+        mm->widen = (qk_post){.acc = src->dtype, .dst = QDQ_DTYPE_F32};
+        mm->widen_fn = qk_post_choose(&mm->widen, NULL);
+    }
     mm->macs = (double)mm->n_batch * (double)mm->m * (double)mm->n * (double)mm->k;
     return NULL;
 }
