@@ -60,6 +60,14 @@ static bool set_post(const qdqi_op *op) {
     return set_chain(op) || op->kind == QDQI_OP_BATCHNORMINFERENCE;
 }
 
+static bool set_resize(const qdqi_op *op) {
+    return op->kind == QDQI_OP_INTERPOLATE || op->kind == QDQI_OP_RESIZE;
+}
+
+static bool set_select(const qdqi_op *op) {
+    return op->kind == QDQI_OP_SELECT || op->kind == QDQI_OP_WHERE;
+}
+
 static bool set_late(const qdqi_op *op) {
     return set_view(op) || op->kind == QDQI_OP_MAXPOOL;
 }

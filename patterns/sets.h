@@ -23,6 +23,8 @@ extern "C" {
     X(pointwise, "elementwise unary and binary, BiasAdd, PReLU")                                                       \
     X(chain, "the same and casts")                                                                                     \
     X(post, "chain ops and BatchNormInference")                                                                        \
+    X(resize, "Interpolate, Resize")                                                                                   \
+    X(select, "Select, Where")                                                                                         \
     X(late, "view ops and MaxPool")                                                                                    \
     X(pair, "a Quantize or a Dequantize between two ops that compute")                                                 \
     X(square, "Square, Pow, Multiply: a value times itself")                                                           \

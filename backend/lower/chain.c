@@ -305,6 +305,22 @@ static qdq_status read_moves(qdqi_lower *lw, const qdqi_part *part, qdqi_chain *
     return qdqi_lower_new_value(lw, &desc, &chain->out_value, err);
 }
 
+/* The first op of the next few with which an elementwise idiom of `cur` ends. */
+static bool find_idiom(qdqi_lower *lw, const qdqi_part *part, uint32_t k, uint32_t cur, uint32_t ops[QDQI_IDIOM_OPS],
+                       uint32_t *n_ops, qdqi_link *link) {
+    if (lw->graph->values[cur].n_uses < 2) return false;
+    for (uint32_t i = k; i < part->n_ops && i < k + QDQI_IDIOM_OPS; i++) {
+        uint32_t n;
+        if (!qdqi_idiom_read(lw, cur, &lw->graph->ops[part->ops[i]], ops, &n, link)) continue;
+        bool inside = true;
+        for (uint32_t o = 0; o < n; o++)
+            inside = inside && in_part(part, ops[o]);
+        *n_ops = inside ? n : *n_ops;
+        return inside;
+    }
+    return false;
+}
+
 qdq_status qdqi_chain_build(qdqi_lower *lw, const qdqi_part *part, qdqi_chain *chain, qdq_error *err) {
     const qdq_graph *g = lw->graph;
     *chain = (qdqi_chain){.root = part->root, .q_op = QDQI_NONE, .scaled = QDQI_NONE};
@@ -353,11 +369,7 @@ qdq_status qdqi_chain_build(qdqi_lower *lw, const qdqi_part *part, qdqi_chain *c
         }
         qdqi_link link = {.op = index};
         bool fits = false;
-        uint32_t n_found = 0;
-        if (chain->n_links < QDQI_CHAIN_MAX && n_idiom == 0 && reads(op, cur) &&
-            qdqi_idiom_gelu(lw, cur, op, idiom, &n_found) && in_part(part, idiom[n_found - 1])) {
-            n_idiom = n_found;
-            link = (qdqi_link){.op = idiom[n_found - 1], .has_alg = true, .alg = QDQI_DNNL_ELT_GELU_ERF};
+        if (chain->n_links < QDQI_CHAIN_MAX && reads(op, cur) && find_idiom(lw, part, k, cur, idiom, &n_idiom, &link)) {
             chain->links[chain->n_links++] = link;
             before = QDQI_NONE;
             cur = g->ops[link.op].out[0];

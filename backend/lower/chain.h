@@ -63,9 +63,11 @@ qdq_status qdqi_chain_integer_root(qdqi_lower *lw, qdqi_chain *chain, qdq_error 
 /* A first link that multiplies MatMulInteger's or ConvInteger's sums by a product of scales is taken as the operands' scales. */
 void qdqi_chain_take_scales(qdqi_lower *lw, const qdqi_part *part, qdqi_chain *chain);
 
-/* Idioms (idioms.c): the ops of a decomposed GELU that starts at `first` with input `x`, in order. */
-enum { QDQI_IDIOM_OPS = 8 };
-bool qdqi_idiom_gelu(qdqi_lower *lw, uint32_t x, const qdqi_op *first, uint32_t ops[QDQI_IDIOM_OPS], uint32_t *n_out);
+/* Idioms (idioms.c): whether the ops that end in `last` are one elementwise function of `x`; the ops in no order, and the link that
+ * they mean. */
+enum { QDQI_IDIOM_OPS = 12 };
+bool qdqi_idiom_read(qdqi_lower *lw, uint32_t x, const qdqi_op *last, uint32_t ops[QDQI_IDIOM_OPS], uint32_t *n_out,
+                     qdqi_link *link);
 
 /* The operand as float: its Dequantize is lowered as a step of its own (or folded when constant). */
 qdq_status qdqi_operand_as_float(qdqi_lower *lw, const qdqi_operand *operand, qdq_error *err);

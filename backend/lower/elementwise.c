@@ -150,11 +150,11 @@ static qdq_status walk(qdqi_lower *lw, const qdqi_op *op, const qdqi_walk_row *r
     return qdqi_lower_walk(lw, row, op->in, NULL, op->out[0], grain, note, err);
 }
 
-static qdq_status lower_select(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) {
-    const size_t bits = qdq_dtype_bits(qdqi_lower_val(lw, op->out[0])->desc.dtype);
+qdq_status qdqi_lower_select(qdqi_lower *lw, const uint32_t in[3], uint32_t out, qdq_error *err) {
+    const size_t bits = qdq_dtype_bits(qdqi_lower_val(lw, out)->desc.dtype);
     qdqi_walk_row row = {.run = select_run, .n_src = 3, .kernel = (generic_fn *)qk_select_choose(bits / 8, NULL)};
     if (row.kernel == NULL) return qdqi_refuse(err, "select", "sub_byte_dtype");
-    return walk(lw, op, &row, GRAIN_MOVE, err);
+    return qdqi_lower_walk(lw, &row, in, NULL, out, GRAIN_MOVE, "native Select", err);
 }
 
 static qdq_status lower_compare(qdqi_lower *lw, const qdqi_op *op, qk_compare_op kind, qdq_error *err) {
@@ -244,7 +244,7 @@ static qdq_status lower_not(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) {
 qdq_status qdqi_lower_elementwise(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) {
     switch ((int)op->kind) {
     case QDQI_OP_SELECT:
-    case QDQI_OP_WHERE: return lower_select(lw, op, err);
+    case QDQI_OP_WHERE: return qdqi_lower_select(lw, op->in, op->out[0], err);
     case QDQI_OP_GREATEREQUAL: return lower_compare(lw, op, QK_COMPARE_GE, err);
     case QDQI_OP_GREATER: return lower_compare(lw, op, QK_COMPARE_GT, err);
     case QDQI_OP_LESSOREQUAL: return lower_compare(lw, op, QK_COMPARE_LE, err);

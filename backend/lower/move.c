@@ -33,6 +33,12 @@ bool qdqi_transpose_perm(const qdqi_op *op, int32_t ndims, int32_t *perm) {
     return true;
 }
 
+/* The value's only reader multiplies matrices: it reads any two dims of which one is contiguous. */
+static bool feeds_product(const qdqi_lower *lw, uint32_t value) {
+    const qdqi_value *v = &lw->graph->values[value];
+    return v->n_uses == 1 && lw->graph->ops[v->uses[0].op].kind == QDQI_OP_MATMUL;
+}
+
 /* out[i0, i1…] = in[perm]: a copy from a permuted view */
 static qdq_status transpose(qdqi_lower *lw, const qdqi_op *op, uint32_t in, uint32_t out, qdq_error *err) {
     const qdqi_lval *src = qdqi_lower_val(lw, in);
@@ -44,6 +50,13 @@ static qdq_status transpose(qdqi_lower *lw, const qdqi_op *op, uint32_t in, uint
         view.strides[i] = src->desc.strides[perm[i]];
     }
     qdqi_buf from, into;
+    /* its only reader may well take it as it lies */
+    qdqi_lval *lv = qdqi_lower_val(lw, out);
+    if (out < lw->graph->n_values && !lv->is_port_out && src->data == NULL && feeds_product(lw, out)) {
+        memcpy(lv->desc.strides, view.strides, sizeof lv->desc.strides);
+        lv->desc.layout = QDQ_LAYOUT_STRIDED;
+        return qdqi_lower_see(lw, out, in, err);
+    }
     qdqi_lower_out_layout(lw, out, &layout);
     QDQI_TRY(qdqi_lower_read(lw, in, &from, err));
     QDQI_TRY(qdqi_lower_write(lw, out, &layout, &into, err));

@@ -38,6 +38,8 @@ typedef struct qdqi_part {
  *   spelled   [dq] - LayerNorm or RMSNorm written as small ops (ir/spelled.h) - chain - [q]
  *   move      dq - data movement - q, and dq - q
  *   concat    dq... - Concat - q
+ *   select    dq, dq - Select - q
+ *   resample  [dq] - linear Interpolate or Resize - chain - [q]
  *   conv      and ConvTranspose
  *   single    any one op
  *   children  the partitions inside, one by one */
@@ -51,7 +53,9 @@ typedef struct qdqi_part {
     X(norm)                                                                                                            \
     X(spelled)                                                                                                         \
     X(move)                                                                                                            \
-    X(concat)
+    X(concat)                                                                                                          \
+    X(select)                                                                                                          \
+    X(resample)
 
 typedef qdq_status (*qdqi_recipe_fn)(struct qdqi_lower *lower, const qdqi_part *part, qdq_error *err);
 #define QDQI_RECIPE_DECL(name)                                                                                         \

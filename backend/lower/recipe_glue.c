@@ -45,16 +45,19 @@ static qdq_status straight(qdqi_lower *lw, const qdqi_part *part, glue *g, qdq_e
         }
     }
     if (g->dq == NULL || g->q == NULL) return qdqi_refuse(err, "glue", "not_between_integers");
-    uint32_t value = g->dq->out[0];
+    /* a line, or a small graph of one input: x * sigmoid(x) */
     for (uint32_t i = 0; i < g->n_mid; i++) {
         const qdqi_op *op = &graph->ops[mid[i]];
         bool feeds = false;
-        for (uint32_t k = 0; k < op->n_in; k++)
-            feeds = feeds || op->in[k] == value;
+        for (uint32_t k = 0; k < op->n_in; k++) {
+            feeds = feeds || op->in[k] == g->dq->out[0];
+            for (uint32_t j = 0; j < i; j++)
+                feeds = feeds || op->in[k] == graph->ops[mid[j]].out[0];
+        }
         if (!feeds) return qdqi_refuse(err, "glue", "not_a_chain");
-        value = op->out[0];
     }
-    if (g->q->in[0] != value) return qdqi_refuse(err, "glue", "not_a_chain");
+    if (g->q->in[0] != (g->n_mid == 0 ? g->dq->out[0] : graph->ops[mid[g->n_mid - 1]].out[0]))
+        return qdqi_refuse(err, "glue", "not_a_chain");
     QDQI_TRY(qdqi_qparams_of(lw, g->dq, &g->from, err));
     return qdqi_qparams_of(lw, g->q, &g->to, err);
 }
@@ -147,4 +150,29 @@ qdq_status qdqi_recipe_glue(qdqi_lower *lw, const qdqi_part *part, qdq_error *er
     if (lw->graph->ops[part->root].kind == QDQI_OP_CONCAT) return concat(lw, part, err);
     QDQI_TRY(straight(lw, part, &g, err));
     return by_table(lw, &g, err);
+}
+
+/* dq, dq - Select - q: both sides in the result's quantization, then bytes are chosen. */
+qdq_status qdqi_recipe_select(qdqi_lower *lw, const qdqi_part *part, qdq_error *err) {
+    const qdq_graph *g = lw->graph;
+    const qdqi_op *op = &g->ops[part->root], *q = &g->ops[part->ops[part->n_ops - 1]];
+    qdqi_qparams to;
+    uint32_t in[3] = {op->in[0], QDQI_NONE, QDQI_NONE};
+    if (!is_q(q) || q->in[0] != op->out[0]) return qdqi_refuse(err, "select", "not_between_integers");
+    QDQI_TRY(qdqi_qparams_of(lw, q, &to, err));
+    if (!qdqi_is_x8(to.stored)) return qdqi_refuse(err, "select", "dst_dtype");
+    for (uint32_t i = 1; i < 3; i++) {
+        const uint32_t producer = g->values[op->in[i]].producer;
+        if (producer == QDQI_NONE || !is_dq(&g->ops[producer]))
+            return qdqi_refuse(err, "select", "operand_not_dequantized");
+        qdqi_qparams from;
+        qdqi_buf buf;
+        qdq_tensor_desc desc;
+        QDQI_TRY(qdqi_qparams_of(lw, &g->ops[producer], &from, err));
+        QDQI_TRY(qdqi_lower_make(lw, g->ops[producer].in[0], err));
+        QDQI_TRY(requantized(lw, g->ops[producer].in[0], &from, &to, &buf, &desc, err));
+        QDQI_TRY(qdqi_lower_new_value(lw, &desc, &in[i], err));
+        qdqi_lower_val(lw, in[i])->buf = buf;
+    }
+    return qdqi_lower_select(lw, in, q->out[0], err);
 }

@@ -42,6 +42,8 @@ qdq_status qdqi_read_integers(qdqi_lower *lw, const qdqi_operand *operand, qdqi_
 /* The dims of a reduction's source with the reduced ones as 1, row-major. */
 qdq_status qdqi_reduce_kept(qdqi_lower *lw, const qdqi_op *op, const qdq_tensor_desc *src, qdq_tensor_desc *kept,
                             qdq_error *err);
+/* Select on other values than the op's: their integers. */
+qdq_status qdqi_lower_select(qdqi_lower *lw, const uint32_t in[3], uint32_t out, qdq_error *err);
 /* MaxPool of integers of one quantization. */
 qdq_status qdqi_lower_pool_integers(qdqi_lower *lw, const qdqi_op *op, uint32_t in, uint32_t out, const qdqi_qparams *q,
                                     qdq_error *err);

@@ -301,22 +301,30 @@ typedef struct map_ctx {
     qdqi_lower *lw;
     const uint32_t *ops; /* from the Dequantize's result to the Quantize's input */
     uint32_t n_ops;
-    uint32_t value; /* the value that enters ops[0] */
+    uint32_t value;     /* the value that enters ops[0] */
+    float (*made)[256]; /* by op: its result, and at [n_ops] that of the Dequantize */
     qdq_status st;
     qdq_error *err;
 } map_ctx;
 
-/* Apply one op to n floats by its reference meaning; other operands are constants of one element. */
-static qdq_status apply(map_ctx *c, const qdqi_op *op, uint32_t value, float *values, size_t n) {
+/* Apply one op to n floats by its reference meaning; operands that no op before made are constants of one element. */
+static float *made_by(const map_ctx *c, uint32_t value) {
+    if (value == c->value) return c->made[c->n_ops];
+    for (uint32_t i = 0; i < c->n_ops; i++)
+        if (c->lw->graph->ops[c->ops[i]].out[0] == value) return c->made[i];
+    return NULL;
+}
+
+static qdq_status apply(map_ctx *c, const qdqi_op *op, float *result, size_t n) {
     qdq_tensor_desc desc = {.dtype = QDQ_DTYPE_F32, .ndims = 1, .dims = {(int64_t)n}, .strides = {1}};
     desc.layout = QDQ_LAYOUT_STRIDED;
-    qdqi_ref_tensor in[4] = {0}, out = {&desc, values};
+    qdqi_ref_tensor in[4] = {0}, out = {&desc, result};
     const qdq_tensor_desc *in_descs[4] = {0}, *out_desc = &desc;
     if (op->n_in > 4 || op->n_out != 1) return qdqi_refuse(c->err, "table", "operands");
     qdq_tensor_desc scalars[4];
     for (uint32_t i = 0; i < op->n_in; i++) {
-        in[i] = (qdqi_ref_tensor){&desc, values};
-        if (op->in[i] != value) {
+        in[i] = (qdqi_ref_tensor){&desc, made_by(c, op->in[i])};
+        if (in[i].data == NULL) {
             const qdqi_lval *lv = qdqi_lower_val(c->lw, op->in[i]);
             if (lv->data == NULL || qdqi_n_elems(&lv->desc) != 1)
                 return qdqi_refuse(c->err, "table", "operand_not_a_constant");
@@ -327,25 +335,20 @@ static qdq_status apply(map_ctx *c, const qdqi_op *op, uint32_t value, float *va
     }
     qdqi_ref_args args = {.op = op, .n_in = op->n_in, .n_out = 1, .in = in, .out = &out};
     QDQI_TRY(qdqi_ref_scratch_bytes(op, in_descs, &out_desc, &args.scratch_bytes, c->err));
-    float result[256];
     if (n > 256) return qdqi_fail(c->err, QDQ_E_INTERNAL, "a table has 256 entries");
     args.scratch = qdqi_malloc_aligned(args.scratch_bytes);
     if (args.scratch == NULL) return QDQI_NO_MEMORY(c->err);
-    out.data = result;
     const qdq_status st = qdqi_ref_run(&args, c->err);
     qdqi_free_aligned(args.scratch);
-    if (st == QDQ_OK) memcpy(values, result, n * sizeof *values);
     return st;
 }
 
 static void map_values(float *values, size_t n, void *context) {
     map_ctx *c = context;
-    uint32_t value = c->value;
-    for (uint32_t i = 0; i < c->n_ops && c->st == QDQ_OK; i++) {
-        const qdqi_op *op = &c->lw->graph->ops[c->ops[i]];
-        c->st = apply(c, op, value, values, n);
-        value = op->out[0];
-    }
+    memcpy(c->made[c->n_ops], values, n * sizeof *values);
+    for (uint32_t i = 0; i < c->n_ops && c->st == QDQ_OK; i++)
+        c->st = apply(c, &c->lw->graph->ops[c->ops[i]], c->made[i], n);
+    if (c->st == QDQ_OK) memcpy(values, c->made[c->n_ops - 1], n * sizeof *values);
 }
 
 static bool as_x8(const qdqi_qparams *q, qk_x8 *out) {
@@ -361,7 +364,11 @@ qdq_status qdqi_chain_table(qdqi_lower *lw, const qdqi_qparams *from, const uint
     qk_x8 src, dst;
     if (to->half_away) return qdqi_refuse(err, "table", "rounds_differently");
     if (!as_x8(from, &src) || !as_x8(to, &dst)) return qdqi_refuse(err, "table", "not_per_tensor_constant_x8");
-    map_ctx c = {lw, ops, n_ops, value, QDQ_OK, err};
+    map_ctx c = {lw, ops, n_ops, value, NULL, QDQ_OK, err};
+    if (n_ops != 0) {
+        c.made = qdqi_arena_alloc(&lw->arena, (size_t)n_ops + 1, sizeof *c.made);
+        if (c.made == NULL) return QDQI_NO_MEMORY(err);
+    }
     qk_quant_table(&src, n_ops == 0 ? NULL : map_values, &c, &dst,
                    to->add_zp_after_rounding ? QK_ROUND_THEN_ADD : QK_ADD_THEN_ROUND, table);
     return c.st;

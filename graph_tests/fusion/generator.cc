@@ -350,6 +350,7 @@ bool Generator::Make() {
     for (size_t p = 0; p < node.n_in; p++)
         if (node.in[p] >= 0 && IsRequired(static_cast<size_t>(node.in[p]))) n_needed = p + 1;
     const std::vector<std::string> kinds = KindsOf(node);
+    interpolates = Contains(kinds, "Interpolate") && !HasGuard(node, "nearest");
     for (const std::string &kind : kinds)
         if (!IsAnchorKind(kind) && !Contains(kinds, "Quantize")) {
             failure = "generator: no builder for the anchor kind " + kind;

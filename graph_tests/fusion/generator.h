@@ -46,6 +46,7 @@ class Generator {
     Random rng;
     qdq_dtype fp = QDQ_DTYPE_F32; // the float type of the graph
     bool zero_sizes = false;
+    bool interpolates = false; // resizing may be linear
     // The last leaf of bytes with one scale: a Quantize may well have the same.
     struct Seen {
         qdq_dtype dtype = QDQ_DTYPE_UNDEF;

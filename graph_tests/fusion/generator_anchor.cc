@@ -346,6 +346,20 @@ Ids MakeSum(Generator *g, const Generator::Port &in) {
     return {g->net.Op1("Sum", ports)};
 }
 
+Ids MakeSelect(Generator *g, const std::string &kind, const Generator::Port &in) {
+    Random &rng = g->rng;
+    Dims dims;
+    for (int64_t d = rng.Int(1, 4); d > 0; d--)
+        dims.push_back(g->Dim(9));
+    const Dims narrow = Narrower(&rng, dims);
+    Bytes bits(static_cast<size_t>(Count(narrow)));
+    for (uint8_t &b : bits)
+        b = rng.Chance(0.5) ? 1 : 0;
+    const Id which = g->net.Leaf(QDQ_DTYPE_BOOLEAN, narrow, bits, false);
+    const Id a = in(1, Want{dims}, false), b = in(2, Want{rng.Chance(0.6) ? dims : Narrower(&rng, dims)}, false);
+    return a == kMissing || b == kMissing ? Ids{} : Ids{g->net.Op1(kind, {which, a, b})};
+}
+
 Ids MakeEltwise(Generator *g, const std::string &kind, size_t n_needed, const Generator::Port &in) {
     Random &rng = g->rng;
     const auto rank = static_cast<size_t>(rng.Int(1, 4));
@@ -397,6 +411,8 @@ bool Generator::IsAnchorKind(const std::string &kind) const {
                      "Sum",
                      "MatMulInteger",
                      "ConvInteger",
+                     "Select",
+                     "Where",
                      "TypeCast",
                      "Cast"}) ||
            IsReduce(kind) || IsEltwise(kind) || IsMove(kind);
@@ -419,6 +435,8 @@ std::vector<Id> Generator::MakeAnchor(const std::string &kind, size_t n_needed, 
         if (src != kMissing) made = {ApplyCast(kind, src)};
     } else if (kind == "Concat") {
         made = MakeConcat(this, in);
+    } else if (Is(kind, {"Select", "Where"})) {
+        made = MakeSelect(this, kind, in);
     } else if (kind == "Sum") {
         made = MakeSum(this, in);
     } else if (IsEltwise(kind)) {

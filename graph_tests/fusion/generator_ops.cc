@@ -80,6 +80,8 @@ Id Generator::ApplyChain(const std::string &kind, Id v, const Sides &sides) {
     if ((IsNarrow() || net.HasTranscendental()) &&
         Is(kind, {"Floor", "Ceil", "Round", "Sign", "Mod", "ThresholdedRelu"}))
         return kMissing;
+    // a mean that cancels to almost nothing: what is left of it is rounding
+    if (interpolates && Is(kind, {"Reciprocal", "Pow", "Log", "Divide", "PowTensor"})) return kMissing;
     if (schema->flags & QDQI_F_UNARY) return net.Op1(kind, {v}, UnaryAttrs(&rng, kind));
     const Dims dims = net.At(v).dims;
     if (kind == "BatchNormInference") {
@@ -224,7 +226,8 @@ Id Generator::ApplyMove(const std::string &kind, Id v) {
     }
     if (kind == "Interpolate") {
         if (rank < 3 || n > 3000) return kMissing;
-        std::vector<Attr> attrs = {AttrS("mode", "nearest"), AttrS("data_format", rng.Chance(0.5) ? "NXC" : "NCX")};
+        std::vector<Attr> attrs = {AttrS("mode", interpolates && rng.Chance(0.8) ? "linear" : "nearest"),
+                                   AttrS("data_format", rng.Chance(0.5) ? "NXC" : "NCX")};
         const auto n_sp = static_cast<size_t>(rank) - 2;
         std::vector<float> scales(n_sp);
         std::vector<int64_t> sizes(n_sp);
@@ -243,12 +246,15 @@ Id Generator::ApplyMove(const std::string &kind, Id v) {
         std::vector<float> scales;
         std::vector<int64_t> sizes;
         for (int64_t d = 0; d < rank; d++) {
-            scales.push_back(rng.Pick(std::vector<float>{0.5f, 1.0f, 1.0f, 2.0f}));
-            sizes.push_back(rng.Chance(0.5) ? dims[static_cast<size_t>(d)] : rng.Int(1, 7));
+            const bool stays = interpolates && d < 2 && rng.Chance(0.8);
+            scales.push_back(stays ? 1.0f : rng.Pick(std::vector<float>{0.5f, 1.0f, 1.0f, 2.0f}));
+            sizes.push_back(stays || rng.Chance(0.5) ? dims[static_cast<size_t>(d)] : rng.Int(1, 7));
         }
-        const std::vector<Attr> attrs = {AttrS("mode", "nearest"),
-                                         AttrS("coordinate_transformation_mode", coords[rng.Int(0, 4)]),
-                                         AttrS("nearest_mode", nearest[rng.Int(0, 3)])};
+        const bool linear = interpolates && rng.Chance(0.8);
+        const std::vector<Attr> attrs = {
+            AttrS("mode", linear ? "linear" : "nearest"),
+            AttrS("coordinate_transformation_mode", linear && rng.Chance(0.7) ? "half_pixel" : coords[rng.Int(0, 4)]),
+            AttrS("nearest_mode", nearest[rng.Int(0, 3)])};
         if (rng.Chance(0.5)) return net.Op1(kind, {v, kMissing, kMissing, Index(sizes)}, attrs);
         return net.Op1(kind, {v, kMissing, net.Floats({rank}, scales, true)}, attrs);
     }

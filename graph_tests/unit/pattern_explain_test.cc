@@ -88,7 +88,7 @@ TEST_F(PatternExplain, AMoveWithoutQuantize) {
 
 TEST_F(PatternExplain, InterpolationMode) {
     EXPECT_EQ(Nearest("x:u8 1x4x5x5; a = Dequantize(x); n = Interpolate(a) {mode=linear}; y = Quantize(n)", "n"),
-              "x8_move failed 0: mode by nearest op n");
+              "x8_resample matched 3: none");
 }
 
 TEST_F(PatternExplain, KindsWithoutAnEntry) {

@@ -497,10 +497,10 @@ TEST(PatternMove, SeveralInARow) {
               "x8_move(a t r y)");
 }
 
-TEST(PatternMove, InterpolationOnlyNearest) {
+TEST(PatternMove, InterpolationMovesTheNearest) {
     const std::string x = "x:u8 1x4x5x5; a = Dequantize(x); n = Interpolate(a)";
     EXPECT_EQ(Partitioned(x + "; y = Quantize(n)"), "x8_move(a n y)");
-    EXPECT_EQ(Partitioned(x + " {mode=linear}; y = Quantize(n)"), "single(a) single(n) single(y)");
+    EXPECT_EQ(Partitioned(x + " {mode=linear}; y = Quantize(n)"), "x8_resample(a n y)");
 }
 
 TEST(PatternMove, WithoutQuantizeNothingIsSaved) {
