@@ -11,27 +11,38 @@
 #define VDOT(s, x, w) _mm256_add_epi32(s, _mm256_madd_epi16(x, w))
 #include "kernels/conv/conv_dw_loops.h"
 
-QK_INLINE __m128i line_at(const qk_dw_lines *l, size_t i, size_t at, size_t left) {
-    __m128i x;
-    if (left >= 16) {
-        x = _mm_loadu_si128((const __m128i *)(l->line[i] + at));
-    } else {
-        uint8_t some[16] = {0};
-        memcpy(some, l->line[i] + at, left);
-        x = _mm_loadu_si128((const __m128i *)some);
+QK_INLINE __m128i load16(const uint8_t *p, size_t n) {
+    if (n >= 16) return _mm_loadu_si128((const __m128i *)(const void *)p);
+    uint8_t some[16] = {0};
+    memcpy(some, p, n);
+    return _mm_loadu_si128((const __m128i *)(const void *)some);
+}
+
+/* Sixteen channels, or the last ones; `two`: of two lines; it and n_channels >= 16 are constants of the caller. */
+QK_INLINE void weave16(const qk_dw_lines *l, size_t c, size_t n_channels, size_t n, int32_t *out, size_t plane,
+                       bool two) {
+    const __m128i flip = _mm_set1_epi8((char)l->flip), zero = _mm_setzero_si128();
+    const uint8_t *p0 = l->line[0] + c, *p1 = two ? l->line[1] + c : NULL;
+    const size_t step0 = l->step[0], step1 = two ? l->step[1] : 0;
+    for (size_t i = 0; i < n; i++, out += LANES) {
+        const __m128i x0 = _mm_xor_si128(load16(p0 + i * step0, n_channels), flip);
+        const __m128i x1 = two ? _mm_xor_si128(load16(p1 + i * step1, n_channels), flip) : zero;
+        VSTORE(out, _mm256_cvtepu8_epi16(_mm_unpacklo_epi8(x0, x1)));
+        if (n_channels > 8) VSTORE(out + plane * LANES, _mm256_cvtepu8_epi16(_mm_unpackhi_epi8(x0, x1)));
     }
-    return _mm_xor_si128(x, _mm_set1_epi8((char)l->flip));
 }
 
 static void weave(const qk_dw_lines *l, size_t n, int32_t *out, size_t plane) {
     for (size_t c = 0; c < l->n_channels; c += 16, out += 2 * plane * LANES) {
         const size_t left = l->n_channels - c;
-        for (size_t i = 0; i < n; i++) {
-            const __m128i x0 = line_at(l, 0, i * l->step[0] + c, left);
-            const __m128i x1 = l->n > 1 ? line_at(l, 1, i * l->step[1] + c, left) : _mm_setzero_si128();
-            VSTORE(out + i * LANES, _mm256_cvtepu8_epi16(_mm_unpacklo_epi8(x0, x1)));
-            if (left > 8) VSTORE(out + (plane + i) * LANES, _mm256_cvtepu8_epi16(_mm_unpackhi_epi8(x0, x1)));
-        }
+        if (left >= 16 && l->n > 1)
+            weave16(l, c, 16, n, out, plane, true);
+        else if (left >= 16)
+            weave16(l, c, 16, n, out, plane, false);
+        else if (l->n > 1)
+            weave16(l, c, left, n, out, plane, true);
+        else
+            weave16(l, c, left, n, out, plane, false);
     }
 }
 

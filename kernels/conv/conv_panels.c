@@ -105,6 +105,8 @@ static qk_conv in_bytes(const qk_conv *c) {
     b.row = row_of(c)->bytes;
     b.tap_k = (size_t)qk_ceil_div((c->is_fused ? c->kernel[2] : 1) * c->k, (int64_t)row_of(&b)->unit);
     b.panel_bytes = b.n_taps * b.tap_k * b.panel_cols * 4;
+    /* where nothing but words asked for copies */
+    if (c->kernel[2] == 1 && qk_conv_src_flip(c) == 0 && c->k % 4 == 0) b.is_copied = false;
     return b;
 }
 
@@ -338,6 +340,7 @@ typedef struct job {
     uint8_t *lines;   /* of the copy */
     const uint8_t *panels;
     additions add; /* starts NULL: none */
+    bool skips;    /* padding adds nothing: taps that a whole line of outputs has in it are left out */
 } job;
 
 /* n zero points, as tiles read them. */
@@ -500,6 +503,33 @@ static void subtract_rows(const job *j, size_t first, size_t n, const int32_t *z
                 (int32_t)((uint32_t)j->sums[i][col] - (uint32_t)zps[col] * (uint32_t)j->row_sums[first + i]);
 }
 
+/* The taps that line `line` of the outputs has inside of the source along h: neighbours, as there is one plane. */
+static size_t taps_inside(const job *j, int64_t line, size_t *n_out) {
+    const qk_conv *c = j->c;
+    const int64_t at = (j->o[1] + line) * c->stride[1] - c->pad_begin[1], left = c->in[1] - at;
+    const int64_t first = at >= 0 ? 0 : qk_smaller(qk_ceil_div(-at, c->dilation[1]), c->kernel[1]);
+    const int64_t end = left <= 0 ? 0 : qk_smaller(qk_ceil_div(left, c->dilation[1]), c->kernel[1]);
+    const size_t across = c->n_taps / (size_t)c->kernel[1];
+    *n_out = end > first ? (size_t)(end - first) * across : 0;
+    return (size_t)first * across;
+}
+
+/* Some rows from `row` on, at most n, that are multiplied as one tile: how many, and with which taps. */
+static size_t tile_at(const job *j, size_t row, size_t n, size_t *first_tap, size_t *n_taps) {
+    *first_tap = 0;
+    *n_taps = j->c->n_taps;
+    if (j->skips) {
+        const size_t width = (size_t)j->n[2], in_line = width - row % width;
+        const int64_t line = (int64_t)(row / width);
+        size_t next = *n_taps;
+        *first_tap = taps_inside(j, line, n_taps);
+        if (line + 1 < j->n[1]) (void)taps_inside(j, line + 1, &next);
+        if (n > in_line && (*n_taps != j->c->n_taps || next != j->c->n_taps)) n = in_line;
+    }
+    const size_t most = QK_TILE_ROWS;
+    return n <= most ? n : n < 2 * most ? (n + 1) / 2 : most;
+}
+
 /* Rows first … first+n-1 times panels p … p+n_panels-1 of the group. */
 static void run_lot(const job *j, size_t first, size_t n, size_t p, size_t n_panels) {
     static const int32_t zeros[QK_TILE_COLS];
@@ -510,11 +540,14 @@ static void run_lot(const job *j, size_t first, size_t n, size_t p, size_t n_pan
     for (size_t i = 0; i < n_panels; i++) {
         const int32_t *init = c->is_float ? zeros : terms + slot + i * c->panel_cols;
         for (size_t r = 0, m; r < n; r += m) {
-            const size_t left = n - r;
-            m = left <= QK_TILE_ROWS ? left : left < 2 * QK_TILE_ROWS ? (left + 1) / 2 : QK_TILE_ROWS;
+            size_t first_tap;
+            qk_tile some = t;
+            m = tile_at(j, first + r, n - r, &first_tap, &some.n_taps);
             int32_t(*sums)[QK_TILE_COLS] = (int32_t(*)[QK_TILE_COLS])(j->sums[r] + i * c->panel_cols);
-            row_of(c)->tile(&t, j->table + first + r, m,
-                            (const int32_t *)(const void *)(j->panels + (panel + i) * c->panel_bytes), init, sums);
+            const uint8_t *from_panel =
+                j->panels + (panel + i) * c->panel_bytes + first_tap * c->tap_k * c->panel_cols * 4;
+            row_of(c)->tile(&some, j->table + first_tap * j->n_rows + first + r, m,
+                            (const int32_t *)(const void *)from_panel, init, sums);
             if (j->add.starts == NULL) continue;
             const size_t from = j->add.starts[panel + i], n_added = j->add.starts[panel + i + 1] - from;
             if (n_added == 0) continue;
@@ -570,6 +603,8 @@ void qk_conv_panels_run(const qk_conv *conv, const qk_conv_run *r, size_t first,
     at += qk_round_up(c->tap_k * 4 + SLACK, 64);
     j.lines = at;
     fill(&j, j.padding, c->tap_k * row_of(c)->unit);
+    const bool is_zero = c->is_float || (uint8_t)((uint32_t)r->src_zp ^ qk_conv_src_flip(c)) == 0;
+    j.skips = is_zero && !c->transposed && c->kernel[0] == 1 && c->kernel[1] > 1 && c->n_taps > 1;
     for (size_t t = first; t < first + n; t++) {
         int64_t left = (int64_t)t;
         const size_t split = (size_t)(left % c->n_splits);

@@ -10,7 +10,16 @@
 #define VSTORE(p, v)  _mm256_storeu_si256((__m256i *)(void *)(p), v)
 #define VSPREAD(p)    _mm256_set1_epi32(qk_dword(p))
 /* No pair of products saturates: see bytes in conv_tile_row.h. */
-#define VDOT(s, x, w) _mm256_add_epi32(s, _mm256_madd_epi16(_mm256_maddubs_epi16(x, w), _mm256_set1_epi16(1)))
+#define VDOT(s, x, w) _mm256_add_epi32(s, add_pairs(_mm256_maddubs_epi16(x, w)))
+
+static const int16_t ones[16] __attribute__((aligned(32))) = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+
+/* Twelve sums, two vectors of weights, a spread dword and two products are all the registers: the ones stay in memory. Left to
+ * itself, the compiler moves a sum there instead. */
+QK_INLINE __m256i add_pairs(__m256i pairs) {
+    __asm__("vpmaddwd %1, %0, %0" : "+x"(pairs) : "m"(ones));
+    return pairs;
+}
 #include "kernels/conv/conv_tile_loops.h"
 
 /* As tile_of, a place at a time; n_rows and n_vectors are constants of the caller. */
@@ -56,8 +65,8 @@ ADD_FORMS(3)
 ADD_FORMS(4)
 ADD_FORMS(5)
 ADD_FORMS(6)
-static add_form *const add_forms[QK_TILE_ROWS][VECTORS] = {{add_1_1, add_1_2}, {add_2_1, add_2_2}, {add_3_1, add_3_2},
-                                                           {add_4_1, add_4_2}, {add_5_1, add_5_2}, {add_6_1, add_6_2}};
+static add_form *const add_forms[6][VECTORS] = {{add_1_1, add_1_2}, {add_2_1, add_2_2}, {add_3_1, add_3_2},
+                                                {add_4_1, add_4_2}, {add_5_1, add_5_2}, {add_6_1, add_6_2}};
 
 static void add(const qk_tile *t, const uint8_t *const *rows, size_t n_rows, const qk_tile_place *places, size_t n,
                 const int32_t *weights, int32_t (*sums)[QK_TILE_COLS]) {

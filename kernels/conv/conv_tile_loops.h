@@ -53,13 +53,14 @@ typedef void tile_form(const qk_tile *t, const uint8_t *const *rows, const int32
                                const int32_t *init, int32_t(*sums)[QK_TILE_COLS]) {                                    \
         tile_of(t, rows, r, v, panel, init, sums);                                                                     \
     }
-#define FORMS(r) FORM(r, 1) FORM(r, 2) IF_FOUR(FORM(r, 3) FORM(r, 4))
+#if VECTORS == 4 /* thirty-two registers */
+#define FORMS(r) FORM(r, 1) FORM(r, 2) FORM(r, 3) FORM(r, 4)
 #define NAMES(r)                                                                                                       \
-    { tile_##r##_1, tile_##r##_2, IF_FOUR(tile_##r##_3, tile_##r##_4) }
-#if VECTORS == 4
-#define IF_FOUR(...) __VA_ARGS__
+    { tile_##r##_1, tile_##r##_2, tile_##r##_3, tile_##r##_4 }
 #else
-#define IF_FOUR(...)
+#define FORMS(r) FORM(r, 1) FORM(r, 2)
+#define NAMES(r)                                                                                                       \
+    { tile_##r##_1, tile_##r##_2 }
 #endif
 FORMS(1)
 FORMS(2)
@@ -67,6 +68,7 @@ FORMS(3)
 FORMS(4)
 FORMS(5)
 FORMS(6)
+/* By rows and vectors, less one. */
 static tile_form *const forms[QK_TILE_ROWS][VECTORS] = {NAMES(1), NAMES(2), NAMES(3), NAMES(4), NAMES(5), NAMES(6)};
 
 static void tile(const qk_tile *t, const uint8_t *const *rows, size_t n_rows, const int32_t *panel, const int32_t *init,

@@ -97,6 +97,11 @@ QK_INLINE __m256i qv_to_f16(qv_f x) {
 }
 /* Four vectors to saturated bytes: n of the 4 QV_LANES. */
 QK_INLINE void qv_store1(void *p, size_t n, const qv_i v[4], bool is_signed) {
+    if (n == QV_LANES) { /* one vector has nothing to be packed with */
+        const qv_i u = is_signed ? v[0] : _mm512_max_epi32(v[0], _mm512_setzero_si512());
+        _mm_storeu_si128((__m128i *)p, is_signed ? _mm512_cvtsepi32_epi8(u) : _mm512_cvtusepi32_epi8(u));
+        return;
+    }
     const __m512i bytes = is_signed ? qk512_pack8(v, true) : qk512_pack8(v, false);
     if (n >= 64)
         _mm512_storeu_si512(p, bytes);
