@@ -43,6 +43,24 @@ static bool is_shared_by_single_rows(const qdqi_request *r) {
     return false;
 }
 
+/* Some window has no element of its source along spatial dim i: all its taps are in the padding. */
+static bool has_empty_window(const qdqi_request *r, int32_t i) {
+    const qdqi_dnnl_conv *c = r->conv;
+    const int64_t in = r->src->dims[2 + i], out = r->dst->dims[2 + i],
+                  kernel = r->second->dims[r->second->ndims - c->n_spatial + i];
+    const int64_t step = c->dilations[i] + 1;
+    for (int64_t o = 0; o < out; o++) {
+        int64_t at = o * c->strides[i] - c->pads_begin[i], tap = 0;
+        if (at < 0) tap = (-at + step - 1) / step; /* the first tap that is not before the source */
+        if (tap >= kernel || at + tap * step >= in) return true;
+        if (at >= 0 && at + (kernel - 1) * step < in) { /* inside: so are the next, up to the end */
+            const int64_t skip = (in - 1 - (kernel - 1) * step - at) / c->strides[i];
+            if (skip > 0) o += skip;
+        }
+    }
+    return false;
+}
+
 static const char *why_not_convolution(const qdqi_request *r) {
     const qdqi_dnnl_conv *c = r->conv;
     const qdqi_dnnl_md *w = r->second;
@@ -53,9 +71,13 @@ static const char *why_not_convolution(const qdqi_request *r) {
         if (c->transposed && is_x8(r->src->dtype) && window < c->strides[i]) return "windows_with_gaps";
         if (!c->transposed && (c->pads_begin[i] >= window || c->pads_end[i] >= window))
             return "window_in_padding_alone";
+        if (!c->transposed && has_empty_window(r, i)) return "window_in_padding_alone";
     }
     if (!c->transposed && w->dims[first - 1] == 1 && c->strides[n - 1] > 1 && r->dst->dims[1 + n] == 1)
         return "one_channel_and_one_strided_column";
+    if (!c->transposed && n == 3 && is_x8(r->src->dtype) && w->dims[first - 1] == 1 && r->src->dims[2] == 1 &&
+        w->dims[first] > 1)
+        return "one_channel_and_one_plane";
     return NULL;
 }
 

@@ -1,5 +1,7 @@
 #include "lower/fold_batch.h"
 
+#include "lower/lower.h"
+
 #include <string.h>
 
 /* Dims i and i + 1 are one dim of d[i] * d[i + 1]. */
@@ -68,14 +70,24 @@ static bool results_fold(const qdqi_mm_request *r, int32_t i) {
            attr_folds(r->attr, r->dst, i);
 }
 
+/* Folded at i, a column would have neighbours as its elements (see make_plain of the recipe). */
+static bool is_no_loose_column(const qdqi_dnnl_md *md, int32_t i) {
+    return md->dims[i + 2] != 1 || md->strides[md->dims[i + 1] == 1 ? i : i + 1] == 1;
+}
+
 /* The last batch dim into M: the weights do not have it, src and dst have their rows one after the other. */
 static bool batch_is_rows(const qdqi_mm_request *r, int32_t i) {
     return r->dst->dims[i] > 1 && r->weights->dims[i] == 1 && r->src->dims[i] == r->dst->dims[i] &&
-           is_one_dim(r->src, i) && results_fold(r, i);
+           is_one_dim(r->src, i) && is_no_loose_column(r->src, i) && is_no_loose_column(r->dst, i) &&
+           results_fold(r, i);
 }
 
 static bool batches_are_one(const qdqi_mm_request *r, int32_t i) {
     return folds_with(r->src, r->dst, i) && folds_with(r->weights, r->dst, i) && results_fold(r, i);
+}
+
+static bool has_unit(const qdqi_mm_request *r, int32_t i) {
+    return (r->dst->dims[i] == 1 || r->dst->dims[i + 1] == 1) && batches_are_one(r, i);
 }
 
 void qdqi_fold_batches(const qdqi_mm_request *request) {
@@ -92,4 +104,14 @@ void qdqi_fold_batches(const qdqi_mm_request *request) {
     }
     for (int32_t i = r->dst->ndims - 4; i >= 0 && r->dst->ndims > 4; i--)
         if (batches_are_one(r, i)) fold(r, i);
+    const bool row_major =
+        qdqi_md_is_row_major(r->src) && qdqi_md_is_row_major(r->dst) && qdqi_md_is_row_major(r->weights);
+    for (int32_t i = r->dst->ndims - 4; i >= 0 && !row_major; i--)
+        if (has_unit(r, i)) fold(r, i);
+    qdqi_md_unit_strides(r->src);
+    qdqi_md_unit_strides(r->weights);
+    qdqi_md_unit_strides(r->plain_weights);
+    qdqi_md_unit_strides(r->dst);
+    for (uint32_t k = 0; k < r->attr->n_posts; k++)
+        if (is_binary(&r->attr->posts[k])) qdqi_md_unit_strides(&r->attr->posts[k].operand);
 }

@@ -105,6 +105,11 @@ void qdqi_md_of(const qdq_tensor_desc *desc, qdqi_dnnl_md *md);
 void qdqi_md_permuted(const qdq_tensor_desc *desc, const int32_t *perm, qdqi_dnnl_md *md);
 /* Put dims of size 1 in front (or drop none): rank becomes `ndims`. */
 void qdqi_md_unsqueeze_front(qdqi_dnnl_md *md, int32_t ndims);
+/* Row-major without gaps; strides of dims of 1 set aside. */
+bool qdqi_md_is_row_major(const qdqi_dnnl_md *md);
+/* The stride of a dim of 1 says nothing, but oneDNN 3.7.2 reckons with it (it sorts dims by their strides, and takes that of a
+ * softmax' axis for the size of what is inside): it becomes the usual one when row-major, else one beyond all others. */
+void qdqi_md_unit_strides(qdqi_dnnl_md *md);
 
 typedef struct qdqi_args {
     uint32_t n;

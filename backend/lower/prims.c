@@ -39,6 +39,32 @@ void qdqi_md_unsqueeze_front(qdqi_dnnl_md *md, int32_t ndims) {
     md->ndims = ndims;
 }
 
+bool qdqi_md_is_row_major(const qdqi_dnnl_md *md) {
+    int64_t next = 1;
+    for (int32_t i = md->ndims - 1; i >= 0; i--) {
+        if (md->dims[i] != 1 && md->strides[i] != next) return false;
+        if (md->dims[i] == 0 || next > INT64_MAX / md->dims[i]) return false;
+        next *= md->dims[i];
+    }
+    return true;
+}
+
+void qdqi_md_unit_strides(qdqi_dnnl_md *md) {
+    int64_t span = 1;
+    const bool dense = qdqi_md_is_row_major(md);
+    for (int32_t i = md->ndims - 1; i >= 0; i--) {
+        if (md->dims[i] == 1) continue;
+        if (md->dims[i] == 0 || md->strides[i] > INT64_MAX / md->dims[i]) return; /* refused later */
+        if (md->strides[i] * md->dims[i] > span) span = md->strides[i] * md->dims[i];
+    }
+    int64_t inner = 1; /* the usual ones when row-major */
+    for (int32_t i = md->ndims - 1; i >= 0; i--) {
+        if (md->dims[i] == 1) md->strides[i] = dense ? inner : span;
+        inner *= dense ? md->dims[i] : 1;
+    }
+    if (md->dims[md->ndims - 1] == 1) md->strides[md->ndims - 1] = 1;
+}
+
 void qdqi_args_add(qdqi_args *args, qdqi_dnnl_arg arg, qdqi_buf buf) {
     if (args->n < sizeof args->rows / sizeof args->rows[0]) {
         args->rows[args->n].arg = arg;

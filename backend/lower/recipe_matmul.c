@@ -74,11 +74,38 @@ static void collapse_md(qdqi_dnnl_md *md) {
     md->strides[1] = 1;
 }
 
-/* oneDNN wants one of the last two dims contiguous; anything else (a channels-last image) is brought to row-major. */
+/* One of the last two dims must be contiguous; anything else (a channels-last image) is brought to row-major. So are layouts that
+ * oneDNN 3.7.2 misreads: rows and columns with gaps (it tells from the strides which dim is which, and those of a dim of 1 say
+ * nothing), and batches inside of the rows, except of the last batch dim and without gaps (a transposed attention). */
 static void make_plain(qdq_tensor_desc *desc) {
     const int32_t n = desc->ndims;
-    if (n >= 2 && desc->strides[n - 1] != 1 && desc->strides[n - 2] != 1) qdqi_set_dense(desc);
-    if (n == 1) qdqi_set_dense(desc);
+    const int64_t *d = desc->dims, *s = desc->strides;
+    bool plain = n >= 2 && d[n - 2] != 1 && d[n - 1] != 1 && !qdqi_is_dense(desc) && (s[n - 1] == 1 || s[n - 2] == 1);
+    for (int32_t i = 0; plain && i + 2 < n; i++) {
+        const bool outside = s[i] > s[n - 1] && s[i] > s[n - 2];
+        const bool between = i + 3 == n && s[n - 1] == 1 && s[i] == d[n - 1] && s[n - 2] == d[i] * d[n - 1];
+        plain = d[i] == 1 || outside || between;
+    }
+    if (!plain) qdqi_set_dense(desc); /* of what is row-major: the usual strides of dims of 1 */
+}
+
+/* What some batches share must be row-major: oneDNN 3.7.2 reckons with the strides of the dims that it does not have. */
+static void make_shared_plain(qdq_tensor_desc *desc, const qdq_tensor_desc *other) {
+    for (int32_t i = 3; i <= desc->ndims && i <= other->ndims; i++)
+        if (desc->dims[desc->ndims - i] == 1 && other->dims[other->ndims - i] != 1) {
+            if (!qdqi_is_dense(desc)) qdqi_set_dense(desc);
+            return;
+        }
+}
+
+/* oneDNN 3.7.2 finds the element of a broadcast binary operand from the offset in dst as if that were row-major, and reads far
+ * outside when batches are interleaved. */
+static bool reads_by_offset(qdqi_lower *lw, const qdqi_chain *chain) {
+    for (uint32_t i = 0; i < chain->n_links; i++) {
+        const qdqi_link *link = &chain->links[i];
+        if (link->binary && !link->self && qdqi_n_elems(&qdqi_lower_val(lw, link->other.value)->desc) != 1) return true;
+    }
+    return chain->q_op != QDQI_NONE && chain->q.gran != QDQI_GRAN_TENSOR;
 }
 
 static qdq_status add_quant_args(qdqi_lower *lw, mm *m, qdq_error *err) {
@@ -228,7 +255,11 @@ static qdq_status lower_matmul(qdqi_lower *lw, const qdqi_part *part, bool integ
     m->ad = qdqi_lower_val(lw, m->a)->desc;
     m->wd = qdqi_lower_val(lw, m->w)->desc;
     make_plain(&m->ad);
-    if (qdqi_lower_val(lw, m->w)->data == NULL) make_plain(&m->wd);
+    make_shared_plain(&m->ad, &m->wd);
+    if (qdqi_lower_val(lw, m->w)->data == NULL) {
+        make_plain(&m->wd);
+        make_shared_plain(&m->wd, &m->ad);
+    }
     const qdq_tensor_desc *ad = &m->ad, *wd = &m->wd;
     if (ad->ndims == 0 || wd->ndims == 0) return qdqi_refuse(err, "matmul", "scalar_operand");
     const bool vectors = ad->ndims == 1 || wd->ndims == 1;
@@ -241,6 +272,8 @@ static qdq_status lower_matmul(qdqi_lower *lw, const qdqi_part *part, bool integ
     qdq_tensor_desc layout;
     const uint32_t result = qdqi_chain_result(lw, &m->chain);
     qdqi_lower_out_layout(lw, result, &layout);
+    make_plain(&layout);
+    if (layout.ndims > 2 && !qdqi_is_dense(&layout) && reads_by_offset(lw, &m->chain)) qdqi_set_dense(&layout);
     qdqi_md_of(ad, &m->src);
     qdqi_md_of(wd, &m->weights);
     if (ad->ndims == 1) vector_to_matrix(&m->src, true);

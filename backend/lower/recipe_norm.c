@@ -49,6 +49,8 @@ static qdq_status create(qdqi_lower *lw, norm *m, qdqi_dnnl_prim **prim, qdq_err
             return qdqi_refuse(err, "softmax", "mode");
         if (!qdqi_norm_axis(qdqi_op_s64(op, QDQI_A_AXIS), m->src.ndims, &axis))
             return qdqi_refuse(err, "softmax", "axis");
+        qdqi_md_unit_strides(&m->src_md);
+        qdqi_md_unit_strides(&m->dst_md);
         return qdqi_make_softmax(op->kind == QDQI_OP_SOFTMAX ? QDQI_DNNL_SOFTMAX : QDQI_DNNL_LOGSOFTMAX, axis,
                                  &m->src_md, &m->dst_md, &m->attr, prim, err);
     case QDQI_OP_LAYERNORM: {

@@ -88,6 +88,37 @@ TEST_F(FieldBatches, LayoutsThatAreNoOneDim) { // channels-last rows, transposed
     }
 }
 
+TEST_F(FieldBatches,
+       MatricesInsideOfLargerOnes) { // rows apart, columns apart, transposed: of each operand, with dims of 1
+    const auto layouts = [](int64_t rows, int64_t cols, int v) {
+        const Dims all[] = {{}, {cols + 3, 1}, {2 * cols, 2}, {1, rows}, {1, rows + 2}};
+        return all[v];
+    };
+    for (int v = 0; v < 125; v++)
+        for (const auto &[m, n, k] : {std::tuple<int64_t, int64_t, int64_t>{5, 6, 9},
+                                      {5, 1, 9},
+                                      {1, 6, 9},
+                                      {5, 6, 1},
+                                      {1, 1, 9},
+                                      {5, 1, 1},
+                                      {1, 6, 1}})
+            for (int kind = v % 3; kind < 4; kind += 3) { // f32; with bias; int8; int8 with residual
+                Clear();
+                const bool int8 = kind >= 2;
+                const Id x = int8 ? S8({m, k}, Ramp(m * k, -128, 127)) : F({m, k}, Waves(m * k, 0.1f));
+                const Id w = int8 ? S8({k, n}, Ramp(k * n, -128, 127, 53)) : F({k, n}, Waves(k * n, 0.05f));
+                net.values[static_cast<size_t>(x)].strides = layouts(m, k, v % 5);
+                net.values[static_cast<size_t>(w)].strides = layouts(k, n, v / 5 % 5);
+                std::vector<Id> in = {int8 ? Dq(x, {0.1f}, {3}) : x, int8 ? Dq(w, {0.02f}) : w};
+                if (kind == 1) in.push_back(net.Floats({n}, Waves(n, 0.1f), true));
+                Id y = Op("MatMul", in);
+                if (kind == 3) y = Op("Add", {y, Dq(U8({m, n}, Ramp(m * n, 0, 255)), {0.05f}, {99})});
+                if (int8) y = Q(y, kU8, {0.1f}, {77});
+                net.values[static_cast<size_t>(y)].strides = layouts(m, n, v / 25);
+                Same({y});
+            }
+}
+
 TEST_F(FieldBatches, ScalesPerColumnOfFoldedProducts) {
     const Id x = Dq(U8({2, 2, 3, 4, 6}, Ramp(288, 0, 255)), {0.05f}, {7});
     const Id w =

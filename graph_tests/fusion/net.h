@@ -64,7 +64,7 @@ struct Value {
     Bytes data;        // dense row-major
     Bytes shadow[2];   // float values only; empty: as data
     int producer = -1; // node, or -1 for a leaf
-    Dims strides;      // variable leaves: how the caller lays it out; empty: dense
+    Dims strides;      // how the caller lays out a variable leaf or a partition's result; empty: dense
 };
 
 struct Node {

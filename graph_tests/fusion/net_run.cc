@@ -1,6 +1,7 @@
 // A net's graph, fused: partitions one by one, or a session.
 #include "fusion/net.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace qdq_test {
@@ -79,6 +80,8 @@ std::string RunPart(const Net &net, const std::vector<Id> &outputs, const qdq_pa
         const Value &v = net.At(static_cast<Id>(out[i].id) - 1);
         out[i] = DenseDesc(out[i].id, v.dtype, v.dims);
         if (any_layout && is_output) out[i].layout = QDQ_LAYOUT_ANY;
+        if (!any_layout) // where the caller wants it
+            std::copy(v.strides.begin(), v.strides.end(), out[i].strides);
     }
     qdq_compiled *raw = nullptr;
     if (qdq_partition_compile(part, engine, in.data(), n_in, out.data(), n_out, &raw, &err) != QDQ_OK)
