@@ -173,7 +173,7 @@ QK_INLINE bool q_fixed_16(int real, int type, const char *src, char *dst, size_t
 }
 
 /* Scales of many runs, or of many columns, made ready at once; how many at a time. */
-enum { READY = 1024 };
+enum { READY = 4096 };
 
 typedef struct ready {
     float factor[READY], shift[READY];
@@ -321,7 +321,7 @@ QK_INLINE void q_runs(int real, int type, const void *src_, void *dst_, size_t n
                 q_unsure(real, type, src, dst, len, &scale, &zp, 0, order);
             else if (is_narrow(type) || !exact_ok(type, scale, zp, order))
                 q_odd_run(real, type, src, dst, len, scale, zp, order);
-            else if (order == QK_ADD_THEN_ROUND)
+            else if (order == QK_ADD_THEN_ROUND && zp != 0)
                 q_exact_run(type, true, (const float *)(const void *)src, dst, len, scale, zp, stream);
             else
                 q_exact_run(type, false, (const float *)(const void *)src, dst, len, scale, zp, stream);
@@ -338,13 +338,14 @@ QK_INLINE void q_cols_fixed(int type, const float *src, char *dst, size_t rows, 
                             const float *scales, const int32_t *zps, qk_quant_order order, bool stream) {
     /* memory likes one row after the other */
     const size_t together = stream ? 1 : Q_TOGETHER;
+    const __m512 no_zp = _mm512_set1_ps(qk_fixed_shift(0));
     for (size_t r = 0; r < rows; r += together) {
         const size_t m = rows - r < together ? rows - r : together;
         size_t c = 0;
         for (; n - c >= 64; c += 64) {
             fixed f;
-            QK_FOUR_TIMES(k, f.factor[k] = _mm512_loadu_ps(t->factor + c + 16 * k);
-                          f.shift[k] = _mm512_loadu_ps(t->shift + c + 16 * k));
+            QK_FOUR_TIMES(k, f.factor[k] = _mm512_loadu_ps(t->factor + c + 16 * k); f.shift[k] = no_zp);
+            if (zps) QK_FOUR_TIMES(k, f.shift[k] = _mm512_loadu_ps(t->shift + c + 16 * k));
             for (size_t k = 0; k < m; k++) {
                 const char *s = (const char *)(src + (r + k) * stride + c);
                 char *d = dst + (r + k) * stride + c;
@@ -368,8 +369,10 @@ QK_INLINE void q_cols_fixed(int type, const float *src, char *dst, size_t rows, 
 QK_INLINE void q_cols_wide(int type, const float *src, void *dst_, size_t rows, size_t cols, const float *scales,
                            const int32_t *zps, qk_quant_order order, bool stream) {
     const size_t bytes = bytes_of(type, 1);
-    for (size_t c = 0; c < cols; c += READY) {
-        const size_t n = cols - c < READY ? cols - c : READY;
+    /* As many columns at a time as the first cache has room for their scales; where memory is the limit, whole rows. */
+    const size_t most = stream ? READY : READY / 4;
+    for (size_t c = 0; c < cols; c += most) {
+        const size_t n = cols - c < most ? cols - c : most;
         const int32_t *zp = zps ? zps + c : NULL;
         char *dst = (char *)dst_ + c * bytes;
         ready table;
