@@ -150,7 +150,7 @@ static void take_turns(const kbench *b, subject *const *subjects, int n) {
         again = false;
         for (int k = 0; k < n; k++) {
             subject *s = subjects[k];
-            if (s->n >= MAX_SAMPLES || (s->n >= 5 && s->spent >= b->min_seconds)) continue;
+            if (s->n >= MAX_SAMPLES || (s->n >= 5 && s->spent >= b->min_seconds) || s->spent > 0.2) continue;
             sample(s);
             again = true;
         }
@@ -363,7 +363,7 @@ static const struct {
 
 static const char usage[] =
     "usage: qdq-kbench [OPTION...]\n"
-    "  --family=NAME     one family only: limits"
+    "  --family=NAME,... these families only: limits"
 #define KBENCH(family) " " #family
 #include "kbench.def"
 #undef KBENCH
@@ -436,7 +436,12 @@ static void write_file(const kbench *b, const char *path, const char *machine,
 }
 
 static bool is_wanted(const kbench *b, const char *family) {
-    return !b->wanted_family || strcmp(family, b->wanted_family) == 0;
+    const size_t n = strlen(family);
+    for (const char *p = b->wanted_family; p; p = strchr(p, ',')) {
+        p += *p == ',';
+        if (strncmp(p, family, n) == 0 && (p[n] == '\0' || p[n] == ',')) return true;
+    }
+    return !b->wanted_family;
 }
 
 int main(int argc, char **argv) {

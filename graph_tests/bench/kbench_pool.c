@@ -94,16 +94,14 @@ static void measure(kbench *b, const shape *s, const window *win, bool last) {
                               .prepare = prepare,
                               .run = run,
                               .floor = has_floor ? run_floor : NULL,
-                              .peer = peer,
+                              .peer = in > ((size_t)16 << 20) && !last ? NULL : peer, /* its reference takes seconds */
                               .arg = &c};
     kbench_measure(b, &kase);
 }
 
 void kbench_pool(kbench *b) {
-    static const shape shapes[] = {{"1x64x56x56", 1, 64, 56, 56},
-                                   {"8x64x56x56", 8, 64, 56, 56},
-                                   {"8x64x112x112", 8, 64, 112, 112},
-                                   {"32x256x56x56", 32, 256, 56, 56}};
+    static const shape shapes[] = {
+        {"1x64x56x56", 1, 64, 56, 56}, {"8x64x56x56", 8, 64, 56, 56}, {"32x256x56x56", 32, 256, 56, 56}};
     static const window windows[] = {{"maxpool 2x2s2", true, 2, 2, 0},
                                      {"avgpool 2x2s2", false, 2, 2, 0},
                                      {"maxpool 3x3s2p1", true, 3, 2, 1},
@@ -111,6 +109,6 @@ void kbench_pool(kbench *b) {
                                      {"global avgpool", false, 0, 1, 0}};
     for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
         for (size_t w = 0; w < sizeof windows / sizeof windows[0]; w++)
-            for (int last = 0; last < 2; last++)
+            for (int last = 0; last < 2 && (s < 2 || w < 2); last++)
                 measure(b, &shapes[s], &windows[w], last);
 }

@@ -58,7 +58,8 @@ typedef struct target {
     qkw_f factor, shift; /* of the fixed-point way, if it may be gone */
     qkw_i zp;
     bool is_fixed;
-    bool stream; /* past the caches: every block begins with a whole register */
+    bool
+        stream; /* past the caches: every block begins with a whole register. Bytes are too few for it to pay: measured */
 } target;
 
 static target target_of(const qk_binary *chain, const void *to) {
@@ -67,7 +68,7 @@ static target target_of(const qk_binary *chain, const void *to) {
     target t = {.divisor = QKX(divisor_of)(QKW(set1_ps)(scale)),
                 .zp = QKW(set1_epi32)(dst->zp),
                 .is_fixed = dst->dtype != QDQ_DTYPE_F32 && qk_fixed_ok(scale, dst->zp),
-                .stream = chain->stream && (uintptr_t)to % BLOCK == 0};
+                .stream = chain->stream && dst->dtype == QDQ_DTYPE_F32 && (uintptr_t)to % BLOCK == 0};
     t.factor = QKW(mul_ps)(t.divisor.recip, QKW(set1_ps)(QK_FIXED_ONE));
     t.shift = QKW(set1_ps)(qk_fixed_shift(t.is_fixed ? dst->zp : 0));
     return t;

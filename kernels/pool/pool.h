@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 /* Elements looked at (results times window) for each thread that is asked: with fewer, asking costs more than it brings. */
-#define QK_POOL_GRAIN (192 * 1024)
+#define QK_POOL_GRAIN (96 * 1024)
 
 struct qk_pool_row;
 
