@@ -100,10 +100,6 @@ static qdq_status one_move(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) {
     return qdqi_lower_move(lw, op, op->in, op->out, err);
 }
 
-static qdq_status one_resize(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) {
-    return qdqi_moves_elements(op) ? one_move(lw, op, err) : as_part(lw, op, qdqi_recipe_resample, err);
-}
-
 /* Multiply and friends whose first operand is the smaller one are swapped by the recipe; this row picks it. */
 static candidate candidate_for(const qdqi_op *op) {
     if ((op->schema->flags & (QDQI_F_QUANTIZE | QDQI_F_DEQUANTIZE)) != 0) return qdqi_lower_quant;
@@ -133,8 +129,6 @@ static candidate candidate_for(const qdqi_op *op) {
     case QDQI_OP_RESIZE: return one_resize;
     case QDQI_OP_SUM:
     case QDQI_OP_BIASADD: return one_eltwise;
-    case QDQI_OP_INTERPOLATE:
-    case QDQI_OP_RESIZE: return one_resize;
     default: break;
     }
     if ((op->schema->flags & QDQI_F_REDUCE) != 0) return one_norm;
