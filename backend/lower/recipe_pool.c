@@ -64,9 +64,7 @@ static void pool_chunk(int i, void *arg) {
 static qdq_status pool_run(const void *impl, void *state, void *const *bufs, const qdq_engine *engine, qdq_error *err) {
     (void)state, (void)err;
     const pool_impl *p = impl;
-    const int64_t work = p->kernel.n * p->kernel.c * p->kernel.out[0] * p->kernel.out[1] * p->kernel.out[2] *
-                         p->kernel.kernel[0] * p->kernel.kernel[1] * p->kernel.kernel[2];
-    size_t threads = (size_t)qdqi_threads_for(engine, work, QK_POOL_GRAIN);
+    size_t threads = (size_t)qdqi_threads_for(engine, qk_pool_work(&p->kernel), QK_POOL_GRAIN);
     if (threads > p->kernel.n_tasks) threads = p->kernel.n_tasks;
     if (threads == 0) return QDQ_OK;
     pool_job job = {p, bufs, (p->kernel.n_tasks + threads - 1) / threads};

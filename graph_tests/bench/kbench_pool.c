@@ -87,10 +87,11 @@ static void measure(kbench *b, const shape *s, const window *win, bool last) {
     c.scratch_bytes = (c.pool.scratch_bytes + 127) / 64 * 64;
     c.scratch = kbench_buffer(b, 64 * c.scratch_bytes);
     const bool has_floor = win->is_max && win->kernel == 2 && !last && kbench_floors_of_host();
+    const size_t parts = kbench_worth((size_t)qk_pool_work(&c.pool), QK_POOL_GRAIN);
     const kbench_case kase = {.name = name,
                               .read_bytes = in,
                               .write_bytes = out,
-                              .max_parts = kbench_worth((size_t)(oh * oh * k * k * s->n * s->c), QK_POOL_GRAIN),
+                              .max_parts = parts < c.pool.n_tasks ? parts : c.pool.n_tasks,
                               .prepare = prepare,
                               .run = run,
                               .floor = has_floor ? run_floor : NULL,

@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-/* Elements looked at (results times window) for each thread that is asked: with fewer, asking costs more than it brings. */
+/* qk_pool_work for each thread that is asked: with less, asking costs more than it brings. */
 #define QK_POOL_GRAIN (96 * 1024)
 
 struct qk_pool_row;
@@ -61,6 +61,9 @@ typedef struct qk_pool_quant {
  * in and out may be 0), a negative padding, or sums that might not fit 32 bits. */
 bool qk_pool_init(qk_pool *pool);
 qk_isa qk_pool_isa(const qk_pool *pool);
+/* How much there is to do: elements looked at, results times window; of a global window, which is read once and in order, a
+ * quarter. */
+int64_t qk_pool_work(const qk_pool *pool);
 /* False: a maximum, and the source scale is not positive and finite. */
 bool qk_pool_quant_init(const qk_pool *pool, float src_scale, int32_t src_zp, float dst_scale, int32_t dst_zp,
                         bool add_zp_first, qk_pool_quant *out);

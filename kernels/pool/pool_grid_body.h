@@ -187,3 +187,29 @@ static void mean_grid(const qk_pool_grid *g, const uint8_t *src, uint8_t *dst) {
             mean_row(g, &m, src, src_end, dst, dst_end, 1, false);
     }
 }
+
+/* Bytes as 0 ... 255 into words, as many rows as fit those; of words, unpacklo and unpackhi have made eights that take turns. */
+static void sum_columns(const uint8_t *src, size_t stride, size_t n_rows, int32_t *sum, size_t n, bool is_signed) {
+    enum { ROWS = 256, EIGHT = 8 };
+    const qkw_i flip = QKW(set1_epi8)((char)(is_signed ? -128 : 0)), zero = QKW(set1_epi32)(0);
+    const uint8_t *end = src + (n_rows - 1) * stride + n;
+    for (size_t i = 0; i < n; i += BYTES) {
+        const size_t m = n - i < BYTES ? n - i : BYTES;
+        for (size_t k = 0; k < m; k++)
+            sum[i + k] = is_signed ? -128 * (int32_t)n_rows : 0;
+        for (size_t at = 0; at < n_rows; at += ROWS) {
+            const size_t rows = n_rows - at < ROWS ? n_rows - at : ROWS;
+            qkw_i low = zero, high = zero;
+            uint16_t words[2][BYTES / 2];
+            for (size_t r = at; r < at + rows; r++) {
+                const qkw_i v = qkw_xor(read(src + r * stride + i, end, false), flip);
+                low = QKW(add_epi16)(low, QKW(unpacklo_epi8)(v, zero));
+                high = QKW(add_epi16)(high, QKW(unpackhi_epi8)(v, zero));
+            }
+            qkw_store(words[0], low);
+            qkw_store(words[1], high);
+            for (size_t k = 0; k < m; k++)
+                sum[i + k] += words[k / EIGHT % 2][k / (2 * EIGHT) * EIGHT + k % EIGHT];
+        }
+    }
+}

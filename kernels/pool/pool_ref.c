@@ -105,5 +105,13 @@ static void mean_grid(const qk_pool_grid *g, const uint8_t *src, uint8_t *dst) {
         }
 }
 
-const qk_pool_row qk_pool_row_ref = {max_grid, mean_grid, max_rows,       sum_rows, average_rows, add32,
-                                     sum8,     max_of,    every_second32, finish,   QK_ISA_ref};
+static void sum_columns(const uint8_t *src, size_t stride, size_t n_rows, int32_t *sum, size_t n, bool is_signed) {
+    for (size_t i = 0; i < n; i++)
+        sum[i] = 0;
+    for (size_t r = 0; r < n_rows; r++)
+        for (size_t i = 0; i < n; i++)
+            sum[i] += is_signed ? (int8_t)src[r * stride + i] : src[r * stride + i];
+}
+
+const qk_pool_row qk_pool_row_ref = {max_grid, mean_grid, max_rows, sum_rows,       average_rows, sum_columns,
+                                     add32,    sum8,      max_of,   every_second32, finish,       QK_ISA_ref};

@@ -32,6 +32,8 @@ typedef struct qk_pool_row {
     void (*sum_rows)(const uint8_t *const *rows, size_t n_rows, int32_t *sum, size_t n, bool is_signed, bool is_added);
     void (*average_rows)(const uint8_t *const *rows, size_t n_rows, uint8_t *dst, size_t n, size_t step, bool is_signed,
                          const qk_pool_end *end);
+    /* The sums of n columns of n_rows rows, `stride` bytes apart; as many rows as fit the sums. */
+    void (*sum_columns)(const uint8_t *src, size_t stride, size_t n_rows, int32_t *sum, size_t n, bool is_signed);
     void (*add32)(int32_t *acc, const int32_t *a, size_t n);
     int64_t (*sum8)(const uint8_t *a, size_t n, bool is_signed);
     uint8_t (*max_of)(const uint8_t *a, size_t n, bool is_signed); /* n at least 1 */

@@ -94,6 +94,13 @@ qk_isa qk_pool_isa(const qk_pool *p) {
     return p->row->isa;
 }
 
+int64_t qk_pool_work(const qk_pool *p) {
+    int64_t work = p->n * p->c;
+    for (int a = 0; a < 3; a++)
+        work *= p->out[a] * p->kernel[a];
+    return p->is_global ? work / 4 : work;
+}
+
 static uint8_t lowest(qdq_dtype d) {
     return d == QDQ_DTYPE_S8 ? 0x80 : 0;
 }
@@ -227,6 +234,13 @@ static void run_last(const qk_pool *p, const qk_pool_quant *q, const uint8_t *sr
     window d = window_at(p, 0, at.od), h = window_at(p, 1, at.oh);
     src += at.plane * p->in[0] * p->in[1] * p->in[2] * p->c;
     dst += at.task * p->out[2] * p->c;
+    if (p->is_global && !p->is_max && p->in[0] * p->in[1] * p->in[2] > QK_POOL_ADDS) {
+        const int64_t taps = p->in[0] * p->in[1] * p->in[2];
+        const qk_pool_end end = end_of(p, q, taps, taps);
+        p->row->sum_columns(src, c, (size_t)taps, sum, c, is_signed);
+        p->row->finish(sum, dst, c, &end);
+        return;
+    }
     int64_t whole_first = 0;
     const int64_t n_whole = whole_last(p, q, src, dst, &d, &h, &whole_first);
     for (int64_t ow = 0; ow < p->out[2]; ow++, dst += c) {
