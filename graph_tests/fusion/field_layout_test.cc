@@ -263,5 +263,76 @@ TEST_F(FieldLayout, Movement) {
     }
 }
 
+TEST_F(FieldLayout, NarrowFloats) {
+    for (const qdq_dtype type : {QDQ_DTYPE_BF16, QDQ_DTYPE_F16}) {
+        Times(40, [&] {
+            const int64_t m = random_.Pick<int64_t>({1, 3, 8}), n = random_.Pick<int64_t>({1, 5, 16}),
+                          k = random_.Pick<int64_t>({1, 4, 9}), b = random_.Int(1, 3);
+            const Id y = Op("MatMul", {In(type, {b, m, k}), In(type, {random_.Chance(0.5) ? b : 1, k, n})});
+            return Op("ReLU", {Op("Add", {y, In(type, {n})})});
+        });
+        Times(20, [&] {
+            const Dims xd = Image(4, 4);
+            const Id c =
+                Op("Convolution", {In(type, xd), In(type, {5, xd[1], 3, 3})}, ConvAttrs({1, 1}, {1, 1}, {1, 1}));
+            return Op("Clamp", {c}, {AttrF("min", -1), AttrF("max", 2)});
+        });
+        Times(30, [&] { return Op("SoftMax", {In(type, Image(random_.Int(2, 4), 5))}, {AttrI("axis", -1)}); });
+        Times(30, [&] {
+            const Dims d = Image(random_.Int(2, 5), 5);
+            return Op("Maximum", {Op("Multiply", {In(type, d), In(type, d)}), In(type, d)});
+        });
+        Times(30, [&] {
+            const Dims d = Image(random_.Int(2, 5), 5);
+            const Id wide = net.Op1("TypeCast", {In(type, d)}, {}, QDQ_DTYPE_F32);
+            return wide == kMissing ? Op("Abs", {In(type, d)}) : Q(wide, kU8, {0.05f}, {128});
+        });
+    }
+}
+
+TEST_F(FieldLayout, Others) {
+    Times(40, [&] { // a choice, with masks in every shape
+        const Dims d = Image(random_.Int(2, 4), 5);
+        Dims e = d;
+        for (int64_t &i : e)
+            if (random_.Chance(0.3)) i = 1;
+        const Id mask = Op("GreaterEqual", {In(QDQ_DTYPE_F32, e), net.Floats({1}, {0}, true)});
+        return Op("Select", {mask, In(QDQ_DTYPE_F32, d), In(QDQ_DTYPE_F32, d)});
+    });
+    Times(40, [&] {
+        const Dims d = Image(random_.Int(3, 5), 6);
+        const auto rank = static_cast<int64_t>(d.size());
+        const Id x = Dq(In(kS8, d), {0.1f}, {3});
+        const int64_t c = d[1];
+        Reals gamma, beta;
+        for (int64_t i = 0; i < c; i++) {
+            gamma.push_back(0.5f + 0.1f * static_cast<float>(i));
+            beta.push_back(0.2f * static_cast<float>(i) - 0.3f);
+        }
+        const Id g = net.Floats({c}, gamma, true), b = net.Floats({c}, beta, true);
+        const Id y =
+            rank > 3 ? Op("BatchNormInference", {x, g, b, b, g}, {AttrF("epsilon", 1e-3f), AttrS("data_format", "NCX")})
+                     : Op("BiasAdd", {x, g}, {AttrS("data_format", "NCX")});
+        return Q(Op("ReLU", {y}), kU8, {0.1f}, {9});
+    });
+    Times(30, [&] { // padding and slices, in integers
+        const Dims d = Image(4, 5);
+        const Id x = Dq(In(kU8, d), {0.1f}, {7});
+        const Id y = Op("Pad", {x, net.Ints(QDQ_DTYPE_S64, {8}, {0, 1, 2, 0, 0, 0, 1, 1}, true)});
+        return Q(y, kU8, {0.1f}, {7});
+    });
+    Times(30, [&] {
+        const Dims d = Image(random_.Int(2, 4), 5);
+        const Id x = In(QDQ_DTYPE_F32, d);
+        std::vector<Id> out;
+        if (!net.Op("DynamicQuantizeLinear", {x}, {}, std::vector<qdq_dtype>(3, QDQ_DTYPE_UNDEF), &out)) return x;
+        return out[0];
+    });
+    Times(30, [&] {
+        const int64_t m = random_.Pick<int64_t>({1, 3}), n = random_.Pick<int64_t>({1, 5, 16}), k = random_.Int(1, 9);
+        return Op("MatMulInteger", {In(kU8, {2, m, k}), In(kS8, {k, n}), W(kU8, {}, {7}), W(kS8, {}, {-3})});
+    });
+}
+
 } // namespace
 } // namespace qdq_test
