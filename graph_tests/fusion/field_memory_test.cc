@@ -1,7 +1,7 @@
 // What a process sees of memory and threads over many compilations. The suites' names put the threaded ones among the
 // concurrency tests; every test runs in a process of its own.
 #include "fusion/field.h"
-#include "onednn/onednn.h"
+#include "kernels/isa/isa.h"
 
 #include <atomic>
 #include <cstdio>
@@ -84,7 +84,8 @@ TEST_F(FieldMemory, ManyShapesDoNotAddUp) { // M6
 
 TEST_F(FieldMemory, WeightsStayOneByteEach) { // M8: nothing folds them into floats
     if (HAS_SANITIZER) GTEST_SKIP() << "a sanitizer keeps what is freed";
-    if (!qdqi_dnnl_int8_exact()) GTEST_SKIP() << "the float path is taken: its weights are floats";
+    if (!qk_isa_has(QK_ISA_avxvnni) && !qk_isa_has(QK_ISA_avx512vnni))
+        GTEST_SKIP() << "pairs of 16 bits are multiplied: the packed weights are such";
     std::ofstream("/proc/self/clear_refs") << "5"; // the peak starts here, where the system lets us
     const int64_t k = 8192, n = 4096;              // 32 MiB
     qdq_error err = {};
