@@ -14,7 +14,7 @@ static const qk_dw_row *const float_rows[] = {
 };
 
 enum {
-    COLUMNS = 56,   /* of a chunk, about: 14 KiB per set of lines */
+    COLUMNS = 56,   /* of a chunk, about: 14 KiB in all sets of lines */
     MAX_SPAN = 256, /* of the columns of eight outputs; beyond it each output has columns of its own */
     BLOCK_BYTES = QK_DW_BLOCK * 4
 };
@@ -52,7 +52,8 @@ bool qk_conv_depthwise_init(qk_conv *c) {
     }
     c->is_woven = true;
     if (span_of(c, QK_DW_OUTPUTS) > MAX_SPAN) c->is_woven = span_of(c, QK_DW_OUTPUTS) <= c->kernel[2] * QK_DW_OUTPUTS;
-    const int64_t most = qk_larger(1, (COLUMNS - (c->kernel[2] - 1) * column_dilation(c) - 1) / column_stride(c) + 1);
+    const int64_t budget = COLUMNS / (int64_t)n_groups(c); /* all sets of lines in L1 */
+    const int64_t most = qk_larger(1, (budget - (c->kernel[2] - 1) * column_dilation(c) - 1) / column_stride(c) + 1);
     c->n_chunks[2] = qk_ceil_div(c->out[2], in_lots(most));
     c->chunk[2] = c->n_chunks[2] == 0 ? 0 : qk_smaller(in_lots(qk_ceil_div(c->out[2], c->n_chunks[2])), c->out[2]);
     c->panel_cols = QK_DW_BLOCK;
