@@ -15,7 +15,7 @@ printf '#include <qdq/qdq.h>\n' | "$cxx" -std=c++17 -Wall -Wextra -Werror -fsynt
 
 # The SIMD helpers, and the bodies that several levels share, exist only under the ISA flags of the kernel that includes them.
 n=2
-for header in $(find backend patterns kernels -name '*.h' ! -path 'backend/include/*' ! -path 'kernels/simd/*' ! -name '*_body.h' | sort); do
+for header in $(find backend patterns kernels -name '*.h' ! -path 'backend/include/*' ! -path 'kernels/simd/*' ! -name '*_body.h' ! -name '*_loops.h' | sort); do
     printf '#include "%s"\n' "$header" | "$cc" -std=c17 -D_DEFAULT_SOURCE -Wall -Wextra -Wpedantic -Werror -fsyntax-only \
         -I . -I backend -I backend/include -isystem "$generated" -x c - || { echo "$header does not compile alone"; bad=1; }
     n=$((n + 1))

@@ -114,7 +114,7 @@ TEST_F(ApiExplain, AFusedChainHasStepsAndNoReasons) {
 }
 
 TEST_F(ApiExplain, AnOpAloneNamesTheEntryAndTheChainThatItEnded) {
-    Explain(kMatmul + "r = ReLU(m); s = SoftMax(r) {axis=-1}");
+    Explain(kMatmul + "r = ReLU(m); s = LogSoftmax(r) {axis=-1}");
     ASSERT_EQ(qdq_explanation_n_parts(e_), 2u);
     const qdq_explain_op &op = Op("s");
     EXPECT_EQ(op.how, QDQ_EXPLAIN_ALONE);
@@ -129,7 +129,7 @@ TEST_F(ApiExplain, AnOpAloneNamesTheEntryAndTheChainThatItEnded) {
     EXPECT_EQ(end->n_matched, 4u);
     EXPECT_STREQ(qdq_explanation_op(e_, end->op)->name, "s");
     EXPECT_EQ(end->tensor, Op("r").outputs[0]);
-    EXPECT_NE(std::string(end->text).find("\"s\" (SoftMax)"), std::string::npos) << end->text;
+    EXPECT_NE(std::string(end->text).find("\"s\" (LogSoftmax)"), std::string::npos) << end->text;
     // The partition tells the same.
     const qdq_explain_part *part = qdq_explanation_part(e_, 0);
     ASSERT_GT(part->n_reasons, 0u);
