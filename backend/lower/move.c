@@ -11,7 +11,13 @@ static bool whole_bytes(qdq_dtype dtype) {
 
 static qdq_status shape_only(qdqi_lower *lw, uint32_t in, uint32_t out, qdq_error *err) {
     const qdqi_lval *src = qdqi_lower_val(lw, in);
+    qdqi_lval *dst = qdqi_lower_val(lw, out);
     if (qdqi_is_dense(&src->desc)) return qdqi_lower_alias(lw, out, in, err);
+    if (qdqi_same_dims(&src->desc, &dst->desc)) { /* Reorder, Identity: as it lies */
+        memcpy(dst->desc.strides, src->desc.strides, sizeof dst->desc.strides);
+        dst->desc.layout = QDQ_LAYOUT_STRIDED;
+        return qdqi_lower_see(lw, out, in, err);
+    }
     if (src->data != NULL) return qdqi_refuse(err, "reshape", "strided_constant");
     qdq_tensor_desc dense = src->desc, layout = qdqi_lower_val(lw, out)->desc;
     qdqi_set_dense(&dense);
@@ -52,7 +58,8 @@ static qdq_status transpose(qdqi_lower *lw, const qdqi_op *op, uint32_t in, uint
     qdqi_buf from, into;
     /* its only reader may well take it as it lies */
     qdqi_lval *lv = qdqi_lower_val(lw, out);
-    if (out < lw->graph->n_values && !lv->is_port_out && src->data == NULL && feeds_product(lw, out)) {
+    const bool wanted = qdqi_is_dense(&view) || (out < lw->graph->n_values && feeds_product(lw, out));
+    if (wanted && !lv->is_port_out && src->data == NULL) {
         memcpy(lv->desc.strides, view.strides, sizeof lv->desc.strides);
         lv->desc.layout = QDQ_LAYOUT_STRIDED;
         return qdqi_lower_see(lw, out, in, err);

@@ -219,8 +219,36 @@ static qdq_status add_weights(qdqi_lower *lw, mm *m, const qdqi_dnnl_prim *prim,
     return QDQ_OK;
 }
 
-/* `integers` false: the operands are dequantized. *tried_out: whether they were multiplied as integers. */
-static qdq_status lower_matmul(qdqi_lower *lw, const qdqi_part *part, bool integers, bool *tried_out, qdq_error *err) {
+/* A product of several matrices whose only reader transposes it into row-major memory, if it is written so: the heads of an
+ * attention put side by side. False: there is no such reader. */
+static bool lay_out_for_transpose(qdqi_lower *lw, const qdqi_part *part, uint32_t result, qdq_tensor_desc *layout) {
+    const qdq_graph *g = lw->graph;
+    if (result >= g->n_values || g->values[result].n_uses != 1 || qdqi_lower_val(lw, result)->is_port_out) return false;
+    const uint32_t user = g->values[result].uses[0].op;
+    bool inside = false;
+    for (uint32_t i = 0; i < part->n_ops; i++)
+        inside = inside || part->ops[i] == user;
+    const qdqi_op *op = &g->ops[user];
+    int32_t perm[QDQ_MAX_NDIMS];
+    const int32_t n = layout->ndims;
+    if (!inside || op->kind != QDQI_OP_STATICTRANSPOSE || n < 3 || !qdqi_transpose_perm(op, n, perm) ||
+        perm[n - 1] != n - 1)
+        return false;
+    int64_t stride = 1;
+    for (int32_t i = n - 1; i >= 0; i--) {
+        layout->strides[perm[i]] = stride;
+        stride *= layout->dims[perm[i]];
+    }
+    layout->layout = QDQ_LAYOUT_STRIDED;
+    return true;
+}
+
+/* `integers` false: the operands are dequantized. *tried_out: whether they were multiplied as integers. *permuted: whether the
+ * result may be laid out for a transposition behind it, and then whether it was. */
+static qdq_status lower_matmul(qdqi_lower *lw, const qdqi_part *part, bool integers, bool *tried_out, bool *permuted,
+                               qdq_error *err) {
+    const bool may_permute = *permuted;
+    *permuted = false;
     mm *m = qdqi_arena_alloc(&lw->arena, 1, sizeof *m);
     if (m == NULL) return QDQI_NO_MEMORY(err);
     QDQI_TRY(qdqi_chain_build(lw, part, &m->chain, err));
@@ -272,6 +300,7 @@ static qdq_status lower_matmul(qdqi_lower *lw, const qdqi_part *part, bool integ
     qdq_tensor_desc layout;
     const uint32_t result = qdqi_chain_result(lw, &m->chain);
     qdqi_lower_out_layout(lw, result, &layout);
+    *permuted = may_permute && m->chain.truncated && lay_out_for_transpose(lw, part, result, &layout);
     make_plain(&layout);
     if (layout.ndims > 2 && !qdqi_is_dense(&layout) && reads_by_offset(lw, &m->chain)) qdqi_set_dense(&layout);
     qdqi_md_of(ad, &m->src);
@@ -362,9 +391,15 @@ static qdq_status lower_matmul(qdqi_lower *lw, const qdqi_part *part, bool integ
 
 qdq_status qdqi_recipe_matmul(qdqi_lower *lw, const qdqi_part *part, qdq_error *err) {
     const qdqi_lower_point here = qdqi_lower_here(lw);
-    bool integers;
-    const qdq_status st = lower_matmul(lw, part, true, &integers, err);
+    bool integers, permuted = true;
+    qdq_status st = lower_matmul(lw, part, true, &integers, &permuted, err);
+    if (qdqi_is_refusal(st) && permuted) {
+        permuted = false;
+        qdqi_lower_undo(lw, here);
+        st = lower_matmul(lw, part, true, &integers, &permuted, err);
+    }
     if (!qdqi_is_refusal(st) || !integers) return st;
     qdqi_lower_undo(lw, here);
-    return lower_matmul(lw, part, false, &integers, err);
+    permuted = false;
+    return lower_matmul(lw, part, false, &integers, &permuted, err);
 }
