@@ -137,11 +137,11 @@ TEST_F(ApiExplain, AnOpAloneNamesTheEntryAndTheChainThatItEnded) {
 }
 
 TEST_F(ApiExplain, TheGuardThatFailedIsNamed) {
-    Explain("x:u8 1x4x5x5; a = Dequantize(x); n = Interpolate(a) {mode=linear}; y = Quantize(n)");
+    Explain("x:s32 2x8; n = ReduceSum(x) {axes=[1]}");
     const qdq_explain_reason *nearest = Reason(Op("n"), QDQ_EXPLAIN_NEAREST);
     ASSERT_NE(nearest, nullptr);
-    EXPECT_STREQ(nearest->word, "mode");
-    EXPECT_STREQ(nearest->guard, "nearest");
+    EXPECT_STREQ(nearest->word, "dtype");
+    EXPECT_STREQ(nearest->guard, "float_dst");
     EXPECT_EQ(Words("guard").count(nearest->guard), 1u);
     EXPECT_NE(std::strlen(nearest->guard_text), 0u);
     EXPECT_STREQ(qdq_explanation_op(e_, nearest->op)->name, "n");
