@@ -21,6 +21,7 @@ typedef struct role {
     bool weight;   /* second operand of the sum */
     bool has_zp;   /* dequantized with a static zero point */
     int64_t zp_value;
+    double dq_scale;              /* its scale; 0: not known */
     const qdqi_json_op *quantize; /* that it goes into directly */
     int64_t index_bound;
 } role;
@@ -111,6 +112,8 @@ static void trace_op(tracer *t, const qdqi_json_op *op, size_t port, bool direct
         const qdqi_json_attr *zps = qdqi_json_find_attr(op, "zps");
         r->has_zp = true;
         r->zp_value = zps != NULL && zps->type == 'I' && zps->n > 0 ? zps->v.s64s[0] : 0;
+        const qdqi_json_attr *scales = qdqi_json_find_attr(op, "scales");
+        r->dq_scale = scales != NULL && scales->type == 'F' && scales->n > 0 ? fabs((double)scales->v.f32s[0]) : 0.0;
     }
     if (direct) {
         r->scale |= is_scale(op->kind, port);
@@ -181,6 +184,10 @@ static int64_t integer_value(const role *r, const bench_drive *drive, qdq_dtype 
     if (r->index) return draw_in(bits, 0, r->index_bound - 1);
     if (r->zp) return draw_in(bits, lo < 0 ? -2 : 0, 2);
     if (dtype == QDQ_DTYPE_S32 || dtype == QDQ_DTYPE_S64) return draw_in(bits, -8, 8);
+    if (r->n_sum == 0 && r->softmax && r->dq_scale > 0.0 && r->dq_scale < 2.0) { /* real values from -2 to 2 */
+        const int64_t reach = (int64_t)(2.0 / r->dq_scale);
+        return draw_in(bits, clamp(r->zp_value - reach, lo, hi), clamp(r->zp_value + reach, lo, hi));
+    }
     if (r->n_sum == 0) return r->positive ? draw_in(bits, clamp(r->zp_value + 1, lo, hi), hi) : draw_in(bits, lo, hi);
     const int64_t zp = clamp(r->zp_value, lo, hi);
     int64_t from = -drive->amplitude, to = drive->amplitude;
