@@ -197,6 +197,27 @@ QK_INLINE bool make_ready(const float *scales, const int32_t *zps, size_t n, rea
     return ok == 0xffff;
 }
 
+/* All whole blocks from element i on; returns how far that is. Data that lies on ties often does so for long: where block after
+ * block is unsure, the long way is gone for longer and longer. */
+QK_INLINE size_t q_fixed_blocks(int real, int type, const char *src, char *dst, size_t i, size_t n, const fixed *f,
+                                const float *scale, const int32_t *zp, qk_quant_order order, bool stream) {
+    enum { LONGEST = 4096 };
+    size_t stretch = 64;
+    while (n - i >= 64) {
+        const char *s = src + i * real_bytes(real);
+        if (q_fixed_64(real, type, s, dst + bytes_of(type, i), f, stream)) {
+            i += 64;
+            stretch = 64;
+            continue;
+        }
+        const size_t whole = (n - i) / 64 * 64, m = stretch < whole ? stretch : whole;
+        q_unsure(real, type, s, dst + bytes_of(type, i), m, scale, zp, 0, order);
+        i += m;
+        stretch = stretch < LONGEST ? 2 * stretch : LONGEST;
+    }
+    return i;
+}
+
 QK_INLINE void q_fixed_run(int real, int type, const char *src, char *dst, size_t n, const float *factor,
                            const float *shift, const float *scale, const int32_t *zp, qk_quant_order order,
                            bool stream) {
@@ -211,14 +232,10 @@ QK_INLINE void q_fixed_run(int real, int type, const char *src, char *dst, size_
             if (!q_fixed_16(real, type, s, dst + bytes_of(type, i), m, f.factor[0], f.shift[0]))
                 q_unsure(real, type, s, dst + bytes_of(type, i), m, scale, zp, 0, order);
         }
-        i = begin;
-        for (; n - i >= 64; i += 64)
-            if (!q_fixed_64(real, type, src + i * real_bytes(real), dst + bytes_of(type, i), &f, true))
-                q_unsure(real, type, src + i * real_bytes(real), dst + bytes_of(type, i), 64, scale, zp, 0, order);
+        i = q_fixed_blocks(real, type, src, dst, begin, n, &f, scale, zp, order, true);
+    } else {
+        i = q_fixed_blocks(real, type, src, dst, 0, n, &f, scale, zp, order, false);
     }
-    for (; n - i >= 64; i += 64)
-        if (!q_fixed_64(real, type, src + i * real_bytes(real), dst + bytes_of(type, i), &f, false))
-            q_unsure(real, type, src + i * real_bytes(real), dst + bytes_of(type, i), 64, scale, zp, 0, order);
     for (; i < n; i += 16) {
         size_t m = n - i < 16 ? n - i : 16;
         const char *s = src + i * real_bytes(real);
