@@ -102,7 +102,9 @@ static qdqi_class class_of_conv(const qdqi_request *r) {
     const double ic = (double)w->dims[w->ndims - r->conv->n_spatial - 1];
     const double macs = n_elems(r->dst) * ic * window;
     if (macs <= 0x1p20) return of_type(int8, QDQI_CLASS_conv_int8_small, QDQI_CLASS_conv_float_small);
-    if (grouped && ic == 1) return of_type(int8, QDQI_CLASS_conv_int8_depthwise, QDQI_CLASS_conv_float_depthwise);
+    const double oc = (double)w->dims[w->ndims - r->conv->n_spatial - 2];
+    if (grouped && ic == 1 && oc == 1)
+        return of_type(int8, QDQI_CLASS_conv_int8_depthwise, QDQI_CLASS_conv_float_depthwise);
     if (grouped) return QDQI_CLASS_other;
     if (ic <= 4) return of_type(int8, QDQI_CLASS_conv_int8_first, QDQI_CLASS_conv_float_first);
     if (window == 1) return of_type(int8, QDQI_CLASS_conv_int8_1x1, QDQI_CLASS_conv_float_1x1);
