@@ -92,41 +92,55 @@ static size_t make_part(const qk_gemm *g, const float *a, size_t k, part *p) {
     return k;
 }
 
+/* Where the digits of a run begin, and its sums: [digit][vector]. */
+typedef struct digits {
+    const int8_t *d[DIGITS];
+} digits;
+typedef struct sums {
+    __m512i s[DIGITS][4];
+} sums;
+
 #define ADD(w, j, k)                                                                                                   \
-    QK_FOUR_TIMES(d, s[d][j] = _mm512_dpbusd_epi32(s[d][j], w, _mm512_set1_epi32(load4(digits[d] + (k)))))
+    QK_FOUR_TIMES(d, s[d][j] = _mm512_dpbusd_epi32(s[d][j], w, _mm512_set1_epi32(load4(in->d[d] + (k)))))
 
-/* Four rows of 64 weights to columns of four: in vector j, lane l of 128 bits, the columns 16 l + 4 j … + 3. */
-#define ADD_ROWS(r0, r1, r2, r3, k)                                                                                    \
-    do {                                                                                                               \
-        const __m512i a0 = _mm512_xor_si512(r0, sign), a1 = _mm512_xor_si512(r1, sign),                                \
-                      a2 = _mm512_xor_si512(r2, sign), a3 = _mm512_xor_si512(r3, sign);                                \
-        const __m512i t0 = _mm512_unpacklo_epi8(a0, a1), t1 = _mm512_unpackhi_epi8(a0, a1),                            \
-                      t2 = _mm512_unpacklo_epi8(a2, a3), t3 = _mm512_unpackhi_epi8(a2, a3);                            \
-        ADD(_mm512_unpacklo_epi16(t0, t2), 0, k);                                                                      \
-        ADD(_mm512_unpackhi_epi16(t0, t2), 1, k);                                                                      \
-        ADD(_mm512_unpacklo_epi16(t1, t3), 2, k);                                                                      \
-        ADD(_mm512_unpackhi_epi16(t1, t3), 3, k);                                                                      \
-    } while (0)
-
-QK_INLINE __m512i row_at(const uint8_t *p, size_t i, size_t n) {
-    return i < n ? _mm512_loadu_si512(p + i * QK_GEMM_COLS) : _mm512_setzero_si512();
+QK_INLINE __m512i row_at(const uint8_t *p, size_t i, __m512i sign) {
+    return _mm512_xor_si512(_mm512_loadu_si512(p + i * QK_GEMM_COLS), sign);
 }
 
-/* Sums of digits times weights, as unsigned numbers, of a run of 8 bits. */
-QK_INLINE void run_8bit(const uint8_t *p, size_t n, const int8_t *const *digits, __m512i s[DIGITS][4]) {
+/* Sums of digits times weights, as unsigned numbers, of a run of 8 bits. Four rows of 64 weights become columns of four: in vector j,
+ * lane l of 128 bits, the columns 16 l + 4 j … + 3. A function of its own: its sums need the registers. */
+static __attribute__((noinline)) void run_8bit(const uint8_t *p, size_t n, const digits *in, sums *out) {
     const __m512i sign = _mm512_set1_epi8((char)0x80);
-    size_t k = 0;
-    for (; n - k >= 4; k += 4, p += STEP) {
-        QK_FOUR_TIMES(line, _mm_prefetch((const char *)p + AHEAD_BYTES + 64 * line, _MM_HINT_T0));
-        ADD_ROWS(_mm512_loadu_si512(p), _mm512_loadu_si512(p + QK_GEMM_COLS), _mm512_loadu_si512(p + 2 * QK_GEMM_COLS),
-                 _mm512_loadu_si512(p + 3 * QK_GEMM_COLS), k);
+    uint8_t last[STEP];
+    const size_t n4 = n / 4 * 4;
+    if (n4 < n) { /* what is less than four k, and zero digits for the rest */
+        memset(last, 0, sizeof last);
+        memcpy(last, p + n4 * QK_GEMM_COLS, (n - n4) * QK_GEMM_COLS);
     }
-    if (k < n) ADD_ROWS(row_at(p, 0, n - k), row_at(p, 1, n - k), row_at(p, 2, n - k), row_at(p, 3, n - k), k);
+    __m512i s[DIGITS][4];
+    QK_FOUR_TIMES(d, QK_FOUR_TIMES(j, s[d][j] = _mm512_setzero_si512()));
+    for (size_t k = 0; k < n; k += 4, p += STEP) {
+        if (k == n4) p = last;
+        QK_FOUR_TIMES(line, _mm_prefetch((const char *)p + AHEAD_BYTES + 64 * line, _MM_HINT_T0));
+        const __m512i a0 = row_at(p, 0, sign), a1 = row_at(p, 1, sign), a2 = row_at(p, 2, sign),
+                      a3 = row_at(p, 3, sign);
+        const __m512i t0 = _mm512_unpacklo_epi8(a0, a1), t1 = _mm512_unpackhi_epi8(a0, a1),
+                      t2 = _mm512_unpacklo_epi8(a2, a3), t3 = _mm512_unpackhi_epi8(a2, a3);
+        const __m512i w0 = _mm512_unpacklo_epi16(t0, t2), w1 = _mm512_unpackhi_epi16(t0, t2),
+                      w2 = _mm512_unpacklo_epi16(t1, t3), w3 = _mm512_unpackhi_epi16(t1, t3);
+        ADD(w0, 0, k);
+        ADD(w1, 1, k);
+        ADD(w2, 2, k);
+        ADD(w3, 3, k);
+    }
+    QK_FOUR_TIMES(d, QK_FOUR_TIMES(j, out->s[d][j] = s[d][j]));
 }
 
 /* The same of a run of 4 bits: in vector j the columns 16 j … + 15. */
-QK_INLINE void run_4bit(const uint8_t *p, size_t n, const int8_t *const *digits, __m512i s[DIGITS][4]) {
+static __attribute__((noinline)) void run_4bit(const uint8_t *p, size_t n, const digits *in, sums *out) {
     const __m512i low = _mm512_set1_epi8(15), sign = _mm512_set1_epi8(8);
+    __m512i s[DIGITS][4];
+    QK_FOUR_TIMES(d, QK_FOUR_TIMES(j, s[d][j] = _mm512_setzero_si512()));
     for (size_t k = 0; k < n; k += 8, p += STEP) {
         QK_FOUR_TIMES(line, _mm_prefetch((const char *)p + AHEAD_BYTES + 64 * line, _MM_HINT_T0));
         QK_FOUR_TIMES(j, {
@@ -138,6 +152,7 @@ QK_INLINE void run_4bit(const uint8_t *p, size_t n, const int8_t *const *digits,
             ADD(odd, j, k + 4);
         });
     }
+    QK_FOUR_TIMES(d, QK_FOUR_TIMES(j, out->s[d][j] = s[d][j]));
 }
 
 /* Zero points of vector j, plus what made the weights unsigned. */
@@ -163,24 +178,23 @@ QK_INLINE void in_order(__m512 v[4]) {
 
 /* totals += scale * the run's sums; is_4bit is a constant of the caller. */
 QK_INLINE void add_run(const qk_gemm_run *run, const part *p, size_t r, __m512 totals[4], bool is_4bit) {
-    const int8_t *const digits[DIGITS] = {p->digits[0] + p->first[r], p->digits[1] + p->first[r],
-                                          p->digits[2] + p->first[r], p->digits[3] + p->first[r]};
-    __m512i s[DIGITS][4];
-    QK_FOUR_TIMES(d, QK_FOUR_TIMES(j, s[d][j] = _mm512_setzero_si512()));
+    const digits in = {{p->digits[0] + p->first[r], p->digits[1] + p->first[r], p->digits[2] + p->first[r],
+                        p->digits[3] + p->first[r]}};
+    sums out;
     if (is_4bit)
-        run_4bit(run->values, run->n_k, digits, s);
+        run_4bit(run->values, run->n_k, &in, &out);
     else
-        run_8bit(run->values, run->n_k, digits, s);
-    __m512 sums[4];
+        run_8bit(run->values, run->n_k, &in, &out);
+    __m512 v[4];
     QK_FOUR_TIMES(j, {
         const __m512 zp = zps_of(run->zps, j, is_4bit), base = _mm512_set1_ps(256.0f);
         __m512 f[DIGITS]; /* integers below 2^24: exact up to here */
-        QK_FOUR_TIMES(d, f[d] = _mm512_fnmadd_ps(zp, _mm512_set1_ps(p->sums[r][d]), _mm512_cvtepi32_ps(s[d][j])));
+        QK_FOUR_TIMES(d, f[d] = _mm512_fnmadd_ps(zp, _mm512_set1_ps(p->sums[r][d]), _mm512_cvtepi32_ps(out.s[d][j])));
         const __m512 high = _mm512_fmadd_ps(f[3], base, f[2]), lows = _mm512_fmadd_ps(f[1], base, f[0]);
-        sums[j] = _mm512_mul_ps(_mm512_fmadd_ps(high, _mm512_set1_ps(65536.0f), lows), _mm512_set1_ps(p->unit[r]));
+        v[j] = _mm512_mul_ps(_mm512_fmadd_ps(high, _mm512_set1_ps(65536.0f), lows), _mm512_set1_ps(p->unit[r]));
     });
-    if (!is_4bit) in_order(sums);
-    QK_FOUR_TIMES(j, totals[j] = _mm512_fmadd_ps(sums[j], _mm512_loadu_ps(run->scales + LANES * j), totals[j]));
+    if (!is_4bit) in_order(v);
+    QK_FOUR_TIMES(j, totals[j] = _mm512_fmadd_ps(v[j], _mm512_loadu_ps(run->scales + LANES * j), totals[j]));
 }
 
 /* The same part of m rows; the weights of a run are read for all of them. */
