@@ -98,6 +98,7 @@ static void measure(kbench *b, qdq_dtype src, qdq_dtype weights, size_t m, size_
                                           : is_float ? KBENCH_FLOAT32
                                                      : KBENCH_INT8,
                               .macs = (double)m * (double)k * (double)n,
+                              .max_parts = kbench_worth(m * k * n, is_float ? 100000 : 300000),
                               .prepare = prepare,
                               .run = run,
                               .peer = peer,
