@@ -27,7 +27,7 @@ int FindOurs(dl_phdr_info *info, size_t, void *) {
     return 0;
 }
 
-void Count(const void *caller) {
+[[maybe_unused]] void Count(const void *caller) {
     if (!counting.load(std::memory_order_relaxed)) return;
     const auto at = reinterpret_cast<uintptr_t>(caller);
     for (int i = 0; i < n_ours; i++)
