@@ -25,7 +25,7 @@ class EndedRow {
             if (is_x8(dtype))
                 bytes_[i] = uint8_t(bits >> 8);
             else
-                qks_store(dtype, bytes_.data(), i, offset + size * (float(bits >> 8) * 0x1p-23f - 1.0f), 0);
+                qks_store(dtype, bytes_.data(), i, offset + size * (float(bits >> 8) * 0x1p-23f - 1.0f));
         }
     }
     const void *data() const { return const_cast<EndedBytes &>(bytes_).data(); }

@@ -10,10 +10,10 @@
         size_t i = 0;                                                                                                  \
         for (; n - i >= QKV_LANES; i += QKV_LANES)                                                                     \
             qkv_store((qdq_dtype)T, d + i * qkv_bytes((qdq_dtype)T),                                                   \
-                      number((qdq_dtype)T, qkv_load((qdq_dtype)F, s + i * qkv_bytes((qdq_dtype)F))), 0);               \
+                      number((qdq_dtype)T, qkv_load((qdq_dtype)F, s + i * qkv_bytes((qdq_dtype)F))));                  \
         if (i < n)                                                                                                     \
             qkv_store_n((qdq_dtype)T, d + i * qkv_bytes((qdq_dtype)T),                                                 \
-                        number((qdq_dtype)T, qkv_load_n((qdq_dtype)F, s + i * qkv_bytes((qdq_dtype)F), n - i)), 0,     \
+                        number((qdq_dtype)T, qkv_load_n((qdq_dtype)F, s + i * qkv_bytes((qdq_dtype)F), n - i)),        \
                         n - i);                                                                                        \
     }
 

@@ -6,7 +6,7 @@
         const bool to_8 = QDQ_DTYPE_##to == QDQ_DTYPE_U8 || QDQ_DTYPE_##to == QDQ_DTYPE_S8;                            \
         for (size_t i = 0; i < n; i++) {                                                                               \
             const float v = qks_load(QDQ_DTYPE_##from, src, i);                                                        \
-            qks_store(QDQ_DTYPE_##to, dst, i, to_8 &&isnan(v) ? 0.0f : v, 0);                                          \
+            qks_store(QDQ_DTYPE_##to, dst, i, to_8 &&isnan(v) ? 0.0f : v);                                             \
         }                                                                                                              \
     }
 #define PAIRS(X)                                                                                                       \

@@ -3,9 +3,9 @@
  *     x = the element as f32; of U8 and S8: (q - src_zp) * src_scale
  *     m, s2 = mean and variance (over n) of the line, or with `rms`: 0 and the mean of squares
  *     v = (x - m) / sqrt(s2 + epsilon) * gamma[i] + beta[i]
- *     dst = v as a float type, or for U8, S8: round(v * dst_factor + zp_first) + zp_after, half to even, saturated
+ *     dst = v as a float type, or for U8, S8: round(v * dst_factor + zp_first), half to even, saturated
  *
- * Moments come from two passes with the rounding of the mean taken back (integers: from exact sums), so that a large mean does not
+ * Moments are taken round a value near the mean (integers: from exact sums), so that a large mean does not
  * cost the variance its digits. Nothing outside of the lines is touched. dst may be src when the types are equally wide.
  * Single-threaded: split the lines. */
 #ifndef QK_NORM_H
@@ -24,7 +24,6 @@ typedef struct qk_norm {
     float epsilon;
     float src_scale, src_zp;    /* not read for floats */
     float dst_factor, zp_first; /* likewise */
-    int32_t zp_after;
 } qk_norm;
 
 /* In the units that are stored (of U8 and S8: integers): what is subtracted, and mean and variance of real values. */

@@ -7,7 +7,7 @@ static bool is_x8(qdq_dtype d) {
 
 static void put(const qk_norm *norm, void *dst, size_t i, double v) {
     if (is_x8(norm->dst)) v = v * (double)norm->dst_factor + (double)norm->zp_first;
-    qks_store(norm->dst, dst, i, (float)v, norm->zp_after);
+    qks_store(norm->dst, dst, i, (float)v);
 }
 
 static qk_moments moments(const qk_norm *norm, const void *src, size_t n_runs, size_t run_stride, size_t n) {

@@ -16,9 +16,9 @@ static void end(const qk_resize *resize, bool to_floats, qkv v, char *dst, size_
     if (!to_floats) v = qkv_fma(v, qkv_set(resize->factor), qkv_set(resize->add));
     char *y = dst + i * qkv_bytes(to);
     if (m == QKV_LANES) {
-        QKV_BY_TYPE(to, D, qkv_store((qdq_dtype)D, y, v, 0));
+        QKV_BY_TYPE(to, D, qkv_store((qdq_dtype)D, y, v));
     } else {
-        QKV_BY_TYPE(to, D, qkv_store_n((qdq_dtype)D, y, v, 0, m));
+        QKV_BY_TYPE(to, D, qkv_store_n((qdq_dtype)D, y, v, m));
     }
 }
 

@@ -10,7 +10,7 @@ static void blend(const qk_resize *resize, bool to_floats, const void *const *sr
         if (to_floats)
             ((float *)dst)[i] = v;
         else
-            qks_store(resize->dst, dst, i, v * resize->factor + resize->add, 0);
+            qks_store(resize->dst, dst, i, v * resize->factor + resize->add);
     }
 }
 
@@ -18,7 +18,7 @@ static void across(const qk_resize *resize, const float *row, const int32_t *lo,
                    void *dst, size_t n) {
     for (size_t i = 0; i < n; i++) {
         const float v = w[i] == 0.0f ? row[lo[i]] : row[lo[i]] + (row[hi[i]] - row[lo[i]]) * w[i];
-        qks_store(resize->dst, dst, i, v * resize->factor + resize->add, 0);
+        qks_store(resize->dst, dst, i, v * resize->factor + resize->add);
     }
 }
 

@@ -63,20 +63,20 @@ static inline float qks_load(qdq_dtype d, const void *p, size_t i) {
     }
 }
 
-/* To 8 bits: round(v) + zp, saturated; a NaN counts as large. */
-static inline int32_t qks_round8(qdq_dtype d, float v, int32_t zp) {
+/* To 8 bits: rounded half to even, saturated; a NaN counts as large. */
+static inline int32_t qks_round8(qdq_dtype d, float v) {
     const int32_t low = d == QDQ_DTYPE_S8 ? -128 : 0;
     const float r = v < 0x1p23f ? (v > -0x1p23f ? v : -0x1p23f) : 0x1p23f;
-    const int32_t q = (int32_t)rintf(r) + zp;
+    const int32_t q = (int32_t)rintf(r);
     return q < low ? low : q > low + 255 ? low + 255 : q;
 }
 
-static inline void qks_store(qdq_dtype d, void *p, size_t i, float v, int32_t zp) {
+static inline void qks_store(qdq_dtype d, void *p, size_t i, float v) {
     switch ((int)d) {
     case QDQ_DTYPE_BF16: ((uint16_t *)p)[i] = qks_to_bf16(v); break;
     case QDQ_DTYPE_F16: ((uint16_t *)p)[i] = qks_to_f16(v); break;
-    case QDQ_DTYPE_U8: ((uint8_t *)p)[i] = (uint8_t)qks_round8(d, v, zp); break;
-    case QDQ_DTYPE_S8: ((int8_t *)p)[i] = (int8_t)qks_round8(d, v, zp); break;
+    case QDQ_DTYPE_U8: ((uint8_t *)p)[i] = (uint8_t)qks_round8(d, v); break;
+    case QDQ_DTYPE_S8: ((int8_t *)p)[i] = (int8_t)qks_round8(d, v); break;
     default: ((float *)p)[i] = v; break;
     }
 }

@@ -134,38 +134,47 @@ QK_INLINE __m256i qkv_bf16_bits(qkv v) {
         _mm512_mask_or_epi32(_mm512_add_epi32(u, up), nan, u, _mm512_set1_epi32(0x400000)); /* a quiet NaN */
     return _mm512_cvtepi32_epi16(_mm512_srli_epi32(r, 16));
 }
-/* Integers, rounded half to even: -2^23 … 2^23 hold what any zero point of 8 bits leaves unsaturated. A NaN gives zp's end. */
-QK_INLINE __m512i qkv_int(qkv v, __m512i zp) {
-    v = qkv_max(qkv_min(v, qkv_set(0x1p23f)), qkv_set(-0x1p23f));
-    return _mm512_add_epi32(_mm512_cvtps_epi32(v), zp);
+/* Integers, rounded half to even. What is too large for s32 counts as large, so does a NaN; too small comes out as the smallest. */
+QK_INLINE __m512i qkv_int(qkv v) {
+    return _mm512_cvtps_epi32(qkv_min(v, qkv_set(0x1p30f)));
 }
-/* To 8 bits: round(v) + zp, saturated. */
-QK_INLINE void qkv_store(qdq_dtype d, void *p, qkv v, int32_t zp) {
+QK_INLINE __m128i qkv_x8_bits(qdq_dtype d, qkv v) {
+    const __m512i q = qkv_int(v);
+    if (d == QDQ_DTYPE_S8) return _mm512_cvtsepi32_epi8(q);
+    return _mm512_cvtusepi32_epi8(_mm512_max_epi32(q, _mm512_setzero_si512()));
+}
+/* To 8 bits: rounded and saturated. */
+QK_INLINE void qkv_store(qdq_dtype d, void *p, qkv v) {
     switch ((int)d) {
     case QDQ_DTYPE_BF16: _mm256_storeu_si256((__m256i *)p, qkv_bf16_bits(v)); break;
     case QDQ_DTYPE_F16: _mm256_storeu_si256((__m256i *)p, _mm512_cvtps_ph(v, 0)); break;
-    case QDQ_DTYPE_U8: {
-        const __m512i q = _mm512_max_epi32(qkv_int(v, _mm512_set1_epi32(zp)), _mm512_setzero_si512());
-        _mm_storeu_si128((__m128i *)p, _mm512_cvtusepi32_epi8(q));
-        break;
-    }
-    case QDQ_DTYPE_S8: _mm_storeu_si128((__m128i *)p, _mm512_cvtsepi32_epi8(qkv_int(v, _mm512_set1_epi32(zp)))); break;
+    case QDQ_DTYPE_U8:
+    case QDQ_DTYPE_S8: _mm_storeu_si128((__m128i *)p, qkv_x8_bits(d, v)); break;
     default: _mm512_storeu_ps(p, v); break;
     }
 }
-QK_INLINE void qkv_store_n(qdq_dtype d, void *p, qkv v, int32_t zp, size_t n) {
+QK_INLINE void qkv_store_n(qdq_dtype d, void *p, qkv v, size_t n) {
     const __mmask16 m = qkv_first(n);
     switch ((int)d) {
     case QDQ_DTYPE_BF16: _mm256_mask_storeu_epi16(p, m, qkv_bf16_bits(v)); break;
     case QDQ_DTYPE_F16: _mm256_mask_storeu_epi16(p, m, _mm512_cvtps_ph(v, 0)); break;
-    case QDQ_DTYPE_U8: {
-        const __m512i q = _mm512_max_epi32(qkv_int(v, _mm512_set1_epi32(zp)), _mm512_setzero_si512());
-        _mm_mask_storeu_epi8(p, m, _mm512_cvtusepi32_epi8(q));
-        break;
-    }
-    case QDQ_DTYPE_S8: _mm_mask_storeu_epi8(p, m, _mm512_cvtsepi32_epi8(qkv_int(v, _mm512_set1_epi32(zp)))); break;
+    case QDQ_DTYPE_U8:
+    case QDQ_DTYPE_S8: _mm_mask_storeu_epi8(p, m, qkv_x8_bits(d, v)); break;
     default: _mm512_mask_storeu_ps(p, m, v); break;
     }
+}
+/* Four vectors in a row. */
+QK_INLINE void qkv_store4(qdq_dtype d, void *p, const qkv v[4]) {
+    if (d != QDQ_DTYPE_U8 && d != QDQ_DTYPE_S8) {
+        QK_FOUR_TIMES(k, qkv_store(d, (char *)p + (size_t)k * QKV_LANES * qkv_bytes(d), v[k]));
+        return;
+    }
+    const __m512i a = _mm512_packs_epi32(qkv_int(v[0]), qkv_int(v[1]));
+    const __m512i b = _mm512_packs_epi32(qkv_int(v[2]), qkv_int(v[3]));
+    const __m512i q = d == QDQ_DTYPE_S8 ? _mm512_packs_epi16(a, b) : _mm512_packus_epi16(a, b);
+    /* packs work inside 128-bit lanes */
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    _mm512_storeu_si512(p, _mm512_permutexvar_epi32(order, q));
 }
 
 #else
@@ -273,36 +282,42 @@ QK_INLINE __m128i qkv_bf16_bits(qkv v) {
     const __m256i w = _mm256_srli_epi32(_mm256_castps_si256(r), 16);
     return _mm_packus_epi32(_mm256_castsi256_si128(w), _mm256_extracti128_si256(w, 1));
 }
-QK_INLINE __m128i qkv_words(qkv v, int32_t zp) { /* round(v) + zp, saturated to 16 bits */
-    v = qkv_max(qkv_min(v, qkv_set(0x1p23f)), qkv_set(-0x1p23f));
-    const __m256i q = _mm256_add_epi32(_mm256_cvtps_epi32(v), _mm256_set1_epi32(zp));
-    return _mm_packs_epi32(_mm256_castsi256_si128(q), _mm256_extracti128_si256(q, 1));
+QK_INLINE __m256i qkv_int(qkv v) {
+    return _mm256_cvtps_epi32(qkv_min(v, qkv_set(0x1p30f)));
 }
-QK_INLINE void qkv_store(qdq_dtype d, void *p, qkv v, int32_t zp) {
+QK_INLINE void qkv_store(qdq_dtype d, void *p, qkv v) {
     switch ((int)d) {
     case QDQ_DTYPE_BF16: _mm_storeu_si128((__m128i *)p, qkv_bf16_bits(v)); break;
     case QDQ_DTYPE_F16: _mm_storeu_si128((__m128i *)p, _mm256_cvtps_ph(v, 0)); break;
-    case QDQ_DTYPE_U8: {
-        const __m128i w = qkv_words(v, zp);
-        _mm_storel_epi64((__m128i *)p, _mm_packus_epi16(w, w));
-        break;
-    }
+    case QDQ_DTYPE_U8:
     case QDQ_DTYPE_S8: {
-        const __m128i w = qkv_words(v, zp);
-        _mm_storel_epi64((__m128i *)p, _mm_packs_epi16(w, w));
+        const __m256i q = qkv_int(v);
+        const __m128i w = _mm_packs_epi32(_mm256_castsi256_si128(q), _mm256_extracti128_si256(q, 1));
+        _mm_storel_epi64((__m128i *)p, d == QDQ_DTYPE_S8 ? _mm_packs_epi16(w, w) : _mm_packus_epi16(w, w));
         break;
     }
     default: _mm256_storeu_ps(p, v); break;
     }
 }
-QK_INLINE void qkv_store_n(qdq_dtype d, void *p, qkv v, int32_t zp, size_t n) {
+QK_INLINE void qkv_store_n(qdq_dtype d, void *p, qkv v, size_t n) {
     if (d == QDQ_DTYPE_F32) {
         qkv_storeu_n(p, v, n);
         return;
     }
     uint8_t room[32];
-    qkv_store(d, room, v, zp);
+    qkv_store(d, room, v);
     memcpy(p, room, n * qkv_bytes(d));
+}
+QK_INLINE void qkv_store4(qdq_dtype d, void *p, const qkv v[4]) {
+    if (d != QDQ_DTYPE_U8 && d != QDQ_DTYPE_S8) {
+        QK_FOUR_TIMES(k, qkv_store(d, (char *)p + (size_t)k * QKV_LANES * qkv_bytes(d), v[k]));
+        return;
+    }
+    const __m256i a = _mm256_packs_epi32(qkv_int(v[0]), qkv_int(v[1]));
+    const __m256i b = _mm256_packs_epi32(qkv_int(v[2]), qkv_int(v[3]));
+    const __m256i q = d == QDQ_DTYPE_S8 ? _mm256_packs_epi16(a, b) : _mm256_packus_epi16(a, b);
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    _mm256_storeu_si256((__m256i *)p, _mm256_permutevar8x32_epi32(q, order));
 }
 
 #endif
@@ -325,6 +340,19 @@ QK_INLINE qkv qkv_exp(qkv x) {
     q = qkv_fma(q, r, qkv_set(0.4999999403953552f));
     q = qkv_fma(qkv_mul(r, r), q, r);
     return qkv_scale2(qkv_add(q, qkv_set(1.0f)), n);
+}
+
+/* The same for x <= 0 (or a NaN) to two units, with a step less. */
+QK_INLINE qkv qkv_exp_negative(qkv x) {
+    x = qkv_max(qkv_set(-104.0f), x);
+    const qkv n = qkv_round(qkv_mul(x, qkv_set(1.44269504f)));
+    qkv r = qkv_fnma(n, qkv_set(0.693359375f), x);
+    r = qkv_fnma(n, qkv_set(-2.12194440e-4f), r);
+    qkv q = qkv_fma(qkv_set(0.008312477730214596f), r, qkv_set(0.041890550404787064f));
+    q = qkv_fma(q, r, qkv_set(0.16667115688323975f));
+    q = qkv_fma(q, r, qkv_set(0.4999922811985016f));
+    q = qkv_fma(q, r, qkv_set(1.0f));
+    return qkv_scale2(qkv_fma(q, r, qkv_set(1.0f)), n);
 }
 
 /* Run the statement with `name` the constant data type that `dtype` is, of those that rows of floats are loaded from. */

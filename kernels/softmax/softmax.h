@@ -3,10 +3,10 @@
  *     d[i] = (x[i] - max(x)) * src_scale        U8, S8: a zero point would drop out; floats: src_scale is 1
  *     softmax     v = e^d[i] / sum(e^d)
  *     log         v = d[i] - log(sum(e^d))
- *     dst = v as a float type, or for U8, S8: round(v * dst_factor + zp_first) + zp_after, half to even, saturated
+ *     dst = v as a float type, or for U8, S8: round(v * dst_factor + zp_first), half to even, saturated
  *
  * The maximum leaves NaNs out; a NaN makes its whole line one. A line of -inf is NaN, or with `zero_of_inf` 0. Exponentials are
- * within one unit in the last place, sums are those of f32 in as many parts as a vector has lanes. A NaN gives a value in the
+ * within two units in the last place, sums are those of f32 in as many parts as a vector has lanes. A NaN gives a value in the
  * range of U8 and S8.
  *
  * Nothing outside of the lines is touched. dst may be src when the types are equally wide. Single-threaded: split the lines. */
@@ -24,7 +24,6 @@ typedef struct qk_softmax {
     qdq_dtype src, dst; /* F32 BF16 F16 U8 S8 */
     bool is_log, zero_of_inf;
     float src_scale, dst_factor, zp_first; /* see above; not read for floats */
-    int32_t zp_after;
 } qk_softmax;
 
 /* n_rows lines of n consecutive elements, one behind the other. */

@@ -7,9 +7,9 @@
 
 #include <math.h>
 
-enum { ROOM = 4096 };
+enum { ROOM = 4096, GROUP = 8 };
 
-/* What turns a waiting value into the result: v = t * mul + add; one of `zp_after` follows in 8 bits. */
+/* What turns a waiting value into the result: t * mul + add. */
 typedef struct finish {
     float mul, add;
 } finish;
@@ -51,19 +51,23 @@ QK_INLINE qkv distance(qdq_dtype S, qkv x, qkv top, qkv scale) {
 /* Exponentials of a vector (m lanes of it), kept at t. */
 QK_INLINE qkv exponentials(qdq_dtype S, const char *x, float *t, size_t m, qkv top, qkv scale, bool log) {
     const bool whole = m == QKV_LANES;
-    const qkv d = distance(S, whole ? qkv_load(S, x) : qkv_load_n(S, x, m), top, scale), e = qkv_exp(d);
+    const qkv d = distance(S, whole ? qkv_load(S, x) : qkv_load_n(S, x, m), top, scale), e = qkv_exp_negative(d);
     if (t != NULL && whole) qkv_storeu(t, log ? d : e);
     if (t != NULL && !whole) qkv_storeu_n(t, log ? d : e, m);
     return e;
 }
 
-/* The sum of exponentials of n elements. They (`log`: the distances) go to t, unless that is NULL. */
-QK_INLINE float sum_of(qdq_dtype S, const char *x, float *t, size_t n, float top, float src_scale, bool log) {
+/* The sum of exponentials of n elements. They (`log`: the distances) go to t, unless that is NULL. Meanwhile what lies `ahead`
+ * bytes behind is brought near. */
+QK_INLINE float sum_of(qdq_dtype S, const char *x, float *t, size_t n, float top, float src_scale, bool log,
+                       size_t ahead) {
     const size_t w = QKV_LANES, b = qkv_bytes(S);
     const qkv tops = qkv_set(top), scale = qkv_set(src_scale);
     qkv sum[2] = {qkv_zero(), qkv_zero()};
     size_t i = 0;
     for (; n - i >= 2 * w; i += 2 * w) {
+        for (size_t at = 0; at < 2 * w * b; at += 64)
+            _mm_prefetch(x + i * b + ahead + at, _MM_HINT_T0);
         sum[0] = qkv_add(sum[0], exponentials(S, x + i * b, t == NULL ? NULL : t + i, w, tops, scale, log));
         sum[1] = qkv_add(sum[1], exponentials(S, x + (i + w) * b, t == NULL ? NULL : t + i + w, w, tops, scale, log));
     }
@@ -78,17 +82,22 @@ QK_INLINE float sum_of(qdq_dtype S, const char *x, float *t, size_t n, float top
     return qkv_hsum(qkv_add(sum[0], sum[1]));
 }
 
-QK_INLINE void results(qdq_dtype D, const float *t, char *y, size_t n, finish f, int32_t zp) {
+QK_INLINE void results(qdq_dtype D, const float *t, char *y, size_t n, finish f) {
     const size_t w = QKV_LANES, b = qkv_bytes(D);
     const qkv mul = qkv_set(f.mul), add = qkv_set(f.add);
     size_t i = 0;
+    for (; n - i >= 4 * w; i += 4 * w) {
+        qkv v[4];
+        QK_FOUR_TIMES(k, v[k] = qkv_fma(qkv_loadu(t + i + k * w), mul, add));
+        qkv_store4(D, y + i * b, v);
+    }
     for (; n - i >= w; i += w)
-        qkv_store(D, y + i * b, qkv_fma(qkv_loadu(t + i), mul, add), zp);
-    if (i < n) qkv_store_n(D, y + i * b, qkv_fma(qkv_loadu_n(t + i, n - i), mul, add), zp, n - i);
+        qkv_store(D, y + i * b, qkv_fma(qkv_loadu(t + i), mul, add));
+    if (i < n) qkv_store_n(D, y + i * b, qkv_fma(qkv_loadu_n(t + i, n - i), mul, add), n - i);
 }
 
-static void results_any(qdq_dtype dst, const float *t, char *y, size_t n, finish f, int32_t zp) {
-    QKV_BY_TYPE(dst, D, results((qdq_dtype)D, t, y, n, f, zp));
+static void results_any(qdq_dtype dst, const float *t, char *y, size_t n, finish f) {
+    QKV_BY_TYPE(dst, D, results((qdq_dtype)D, t, y, n, f));
 }
 
 /* Zero, and NaNs as they are. */
@@ -98,38 +107,55 @@ static void zero_line(const qk_softmax *s, const char *x, char *y, size_t n) {
         const size_t sb = qkv_bytes(s->src), db = qkv_bytes(s->dst);
         QKV_BY_TYPE(s->src, S, qkv_storeu(v, qkv_load_n((qdq_dtype)S, x + i * sb, 1)));
         v[0] = isnan(v[0]) ? v[0] : qkv_is_x8(s->dst) ? s->zp_first : 0.0f;
-        QKV_BY_TYPE(s->dst, D, qkv_store_n((qdq_dtype)D, y + i * db, qkv_loadu_n(v, 1), s->zp_after, 1));
+        QKV_BY_TYPE(s->dst, D, qkv_store_n((qdq_dtype)D, y + i * db, qkv_loadu_n(v, 1), 1));
     }
 }
 
-QK_INLINE void row(const qk_softmax *s, qdq_dtype S, const char *x, char *y, size_t n, float *room) {
-    const size_t sb = qkv_bytes(S), db = qkv_bytes(s->dst);
-    const float scale = qkv_is_x8(S) ? s->src_scale : 1.0f;
-    const float top = top_of(S, x, n, qkv_is_x8(S) && scale < 0.0f);
-    float *t = s->dst == QDQ_DTYPE_F32 ? (float *)(void *)y : n <= ROOM ? room : NULL;
-    if (s->zero_of_inf && top == -INFINITY) {
-        zero_line(s, x, y, n);
-        return;
-    }
-    const float sum = s->is_log ? sum_of(S, x, t, n, top, scale, true) : sum_of(S, x, t, n, top, scale, false);
-    const finish f = finish_of(s, sum);
-    if (t != NULL) {
-        results_any(s->dst, t, y, n, f, s->zp_after);
-        return;
-    }
+/* A line that is longer than the room. */
+QK_INLINE void long_row(const qk_softmax *s, qdq_dtype S, const char *x, char *y, size_t n, float top, float scale,
+                        float *room) {
+    const finish f = finish_of(s, sum_of(S, x, NULL, n, top, scale, s->is_log, 0));
     for (size_t i = 0; i < n; i += ROOM) {
         const size_t m = n - i < ROOM ? n - i : ROOM;
-        (void)sum_of(S, x + i * sb, room, m, top, scale, s->is_log);
-        results_any(s->dst, room, y + i * db, m, f, s->zp_after);
+        (void)sum_of(S, x + i * qkv_bytes(S), room, m, top, scale, s->is_log, 0);
+        results_any(s->dst, room, y + i * qkv_bytes(s->dst), m, f);
+    }
+}
+
+/* At most GROUP lines, step by step: what is found across one is not waited for. */
+QK_INLINE void group(const qk_softmax *s, qdq_dtype S, const char *x, char *y, size_t n_rows, size_t n, float *room) {
+    const size_t sb = n * qkv_bytes(S), db = n * qkv_bytes(s->dst);
+    const float scale = qkv_is_x8(S) ? s->src_scale : 1.0f;
+    const bool in_dst = s->dst == QDQ_DTYPE_F32;
+    float tops[GROUP], sums[GROUP];
+    for (size_t r = 0; r < n_rows; r++)
+        tops[r] = top_of(S, x + r * sb, n, qkv_is_x8(S) && scale < 0.0f);
+    for (size_t r = 0; r < n_rows && (in_dst || n <= ROOM); r++) {
+        float *t = in_dst ? (float *)(void *)(y + r * db) : room + r * n;
+        if (s->zero_of_inf && tops[r] == -INFINITY) continue;
+        sums[r] = s->is_log ? sum_of(S, x + r * sb, t, n, tops[r], scale, true, n_rows * sb)
+                            : sum_of(S, x + r * sb, t, n, tops[r], scale, false, n_rows * sb);
+    }
+    for (size_t r = 0; r < n_rows; r++) {
+        if (s->zero_of_inf && tops[r] == -INFINITY)
+            zero_line(s, x + r * sb, y + r * db, n);
+        else if (in_dst || n <= ROOM)
+            results_any(s->dst, in_dst ? (const float *)(const void *)(y + r * db) : room + r * n, y + r * db, n,
+                        finish_of(s, sums[r]));
+        else
+            long_row(s, S, x + r * sb, y + r * db, n, tops[r], scale, room);
     }
 }
 
 static void rows(const qk_softmax *s, const void *src, void *dst, size_t n_rows, size_t n) {
     float room[ROOM];
-    const char *x = src;
-    char *y = dst;
-    for (size_t r = 0; r < n_rows; r++, x += n * qkv_bytes(s->src), y += n * qkv_bytes(s->dst))
-        QKV_BY_TYPE(s->src, S, row(s, (qdq_dtype)S, x, y, n, room));
+    const size_t most = n == 0 || n > ROOM ? 1 : ROOM / n, step = most < GROUP ? most : GROUP;
+    for (size_t r = 0; r < n_rows; r += step) {
+        const size_t some = n_rows - r < step ? n_rows - r : step;
+        const char *x = (const char *)src + r * n * qkv_bytes(s->src);
+        char *y = (char *)dst + r * n * qkv_bytes(s->dst);
+        QKV_BY_TYPE(s->src, S, group(s, (qdq_dtype)S, x, y, some, n, room));
+    }
 }
 
 /* ---- lines beside each other: a lane each ---- */
@@ -144,7 +170,7 @@ QK_INLINE void lanes(const qk_softmax *s, qdq_dtype S, const char *x, char *y, s
     for (size_t i = 0; i < n; i++)
         top = down ? qkv_min(AT(i), top) : qkv_max(AT(i), top);
     for (size_t i = 0; i < n; i++) {
-        const qkv d = distance(S, AT(i), top, scale), e = qkv_exp(d);
+        const qkv d = distance(S, AT(i), top, scale), e = qkv_exp_negative(d);
         sum = qkv_add(sum, e);
         if (in_room) qkv_storeu(room + i * w, s->is_log ? d : e);
     }
@@ -163,14 +189,14 @@ QK_INLINE void lanes(const qk_softmax *s, qdq_dtype S, const char *x, char *y, s
             t = qkv_loadu(room + i * w);
         } else {
             t = distance(S, AT(i), top, scale);
-            if (!s->is_log) t = qkv_exp(t);
+            if (!s->is_log) t = qkv_exp_negative(t);
         }
         t = qkv_fma(t, mul, add);
         char *to = y + i * stride * db;
         if (m == w) {
-            QKV_BY_TYPE(s->dst, D, qkv_store((qdq_dtype)D, to, t, s->zp_after));
+            QKV_BY_TYPE(s->dst, D, qkv_store((qdq_dtype)D, to, t));
         } else {
-            QKV_BY_TYPE(s->dst, D, qkv_store_n((qdq_dtype)D, to, t, s->zp_after, m));
+            QKV_BY_TYPE(s->dst, D, qkv_store_n((qdq_dtype)D, to, t, m));
         }
     }
 #undef AT

@@ -7,7 +7,7 @@ static bool is_x8(qdq_dtype d) {
 
 static void put(const qk_softmax *s, void *dst, size_t i, double v) {
     const double w = is_x8(s->dst) ? v * (double)s->dst_factor + (double)s->zp_first : v;
-    qks_store(s->dst, dst, i, (float)w, s->zp_after);
+    qks_store(s->dst, dst, i, (float)w);
 }
 
 static void line(const qk_softmax *s, const void *src, void *dst, size_t first, size_t n, size_t stride) {

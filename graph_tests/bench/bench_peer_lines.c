@@ -1,0 +1,83 @@
+#include "bench_peer_lines.h"
+
+#include <stddef.h>
+
+#if QDQ_WITH_ONEDNN
+#include "bench_peer_dnnl.h"
+
+static dnnl_primitive_attr_t attr_of(bench_peer *p, const bench_tensor *src, const bench_tensor *dst) {
+    dnnl_primitive_attr_t attr = NULL;
+    if (dnnl_primitive_attr_create(&attr) != dnnl_success) return NULL;
+    bench_peer_scales(p, attr, DNNL_ARG_SRC, src);
+    bench_peer_scales(p, attr, DNNL_ARG_DST, dst);
+    return attr;
+}
+
+bench_peer *bench_peer_softmax(const bench_tensor *src, const bench_tensor *dst, int axis) {
+    bench_peer *p = bench_peer_start();
+    if (!p) return NULL;
+    dnnl_memory_desc_t s = bench_peer_desc(src), d = bench_peer_desc(dst);
+    dnnl_primitive_desc_t pd = NULL;
+    bench_peer_arg(p, DNNL_ARG_SRC, s, src->data);
+    bench_peer_arg(p, DNNL_ARG_DST, d, dst->data);
+    dnnl_primitive_attr_t attr = attr_of(p, src, dst);
+    (void)dnnl_softmax_forward_primitive_desc_create(&pd, p->engine, dnnl_forward_inference, dnnl_softmax_accurate, s,
+                                                     d, axis, attr);
+    p = bench_peer_finish(p, pd);
+    dnnl_primitive_attr_destroy(attr);
+    dnnl_memory_desc_destroy(s);
+    dnnl_memory_desc_destroy(d);
+    return p;
+}
+
+bench_peer *bench_peer_layernorm(const bench_tensor *src, const bench_tensor *dst, float *gamma, float *beta) {
+    bench_peer *p = bench_peer_start();
+    if (!p) return NULL;
+    const bench_tensor v = {.dtype = QDQ_DTYPE_F32, .ndims = 1, .dims = {src->dims[src->ndims - 1]}, .strides = {1}};
+    dnnl_memory_desc_t s = bench_peer_desc(src), d = bench_peer_desc(dst), g = bench_peer_desc(&v);
+    dnnl_primitive_desc_t pd = NULL;
+    bench_peer_arg(p, DNNL_ARG_SRC, s, src->data);
+    bench_peer_arg(p, DNNL_ARG_DST, d, dst->data);
+    bench_peer_arg(p, DNNL_ARG_SCALE, g, gamma);
+    bench_peer_arg(p, DNNL_ARG_SHIFT, g, beta);
+    dnnl_primitive_attr_t attr = attr_of(p, src, dst);
+    (void)dnnl_layer_normalization_forward_primitive_desc_create(&pd, p->engine, dnnl_forward_inference, s, d, NULL,
+                                                                 1e-5f, dnnl_use_scale | dnnl_use_shift, attr);
+    p = bench_peer_finish(p, pd);
+    dnnl_primitive_attr_destroy(attr);
+    dnnl_memory_desc_destroy(s);
+    dnnl_memory_desc_destroy(d);
+    dnnl_memory_desc_destroy(g);
+    return p;
+}
+
+bench_peer *bench_peer_sum(const bench_tensor *src, const bench_tensor *dst) {
+    bench_peer *p = bench_peer_start();
+    if (!p) return NULL;
+    dnnl_memory_desc_t s = bench_peer_desc(src), d = bench_peer_desc(dst);
+    dnnl_primitive_desc_t pd = NULL;
+    bench_peer_arg(p, DNNL_ARG_SRC, s, src->data);
+    bench_peer_arg(p, DNNL_ARG_DST, d, dst->data);
+    (void)dnnl_reduction_primitive_desc_create(&pd, p->engine, dnnl_reduction_sum, s, d, 0.0f, 0.0f, NULL);
+    p = bench_peer_finish(p, pd);
+    dnnl_memory_desc_destroy(s);
+    dnnl_memory_desc_destroy(d);
+    return p;
+}
+
+#else
+
+bench_peer *bench_peer_softmax(const bench_tensor *src, const bench_tensor *dst, int axis) {
+    (void)src, (void)dst, (void)axis;
+    return NULL;
+}
+bench_peer *bench_peer_layernorm(const bench_tensor *src, const bench_tensor *dst, float *gamma, float *beta) {
+    (void)src, (void)dst, (void)gamma, (void)beta;
+    return NULL;
+}
+bench_peer *bench_peer_sum(const bench_tensor *src, const bench_tensor *dst) {
+    (void)src, (void)dst;
+    return NULL;
+}
+
+#endif

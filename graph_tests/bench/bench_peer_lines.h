@@ -1,0 +1,14 @@
+/* Peers of the kernels on lines. Rows of `src` along its last axis. */
+#ifndef BENCH_PEER_LINES_H
+#define BENCH_PEER_LINES_H
+
+#include "bench_peer.h"
+
+/* Softmax; an integer dst has its scale. */
+bench_peer *bench_peer_softmax(const bench_tensor *src, const bench_tensor *dst, int axis);
+/* LayerNorm over the last axis with gamma and beta. */
+bench_peer *bench_peer_layernorm(const bench_tensor *src, const bench_tensor *dst, float *gamma, float *beta);
+/* Sum over the axes that are 1 in dst. */
+bench_peer *bench_peer_sum(const bench_tensor *src, const bench_tensor *dst);
+
+#endif
