@@ -9,7 +9,7 @@
 #define VLOAD(p)      _mm256_loadu_si256((const __m256i *)(p))
 #define VSTORE(p, v)  _mm256_storeu_si256((__m256i *)(p), v)
 #define VDOT(s, x, w) _mm256_add_epi32(s, _mm256_madd_epi16(x, w))
-#include "kernels/conv/conv_dw_loops.h"
+#include "kernels/conv/conv_dw_body.h"
 
 QK_INLINE __m128i load16(const uint8_t *p, size_t n) {
     if (n >= 16) return _mm_loadu_si128((const __m128i *)(const void *)p);

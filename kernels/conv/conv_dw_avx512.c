@@ -8,7 +8,7 @@
 #define VLOAD(p)      _mm512_loadu_si512(p)
 #define VSTORE(p, v)  _mm512_storeu_si512(p, v)
 #define VDOT(s, x, w) _mm512_add_epi32(s, _mm512_madd_epi16(x, w))
-#include "kernels/conv/conv_dw_loops.h"
+#include "kernels/conv/conv_dw_body.h"
 
 /* Sixteen channels of two lines side by side, widened. */
 QK_INLINE __m512i pair_of(__m128i x0, __m128i x1) {

@@ -8,7 +8,7 @@
 #define VLOAD(p)      _mm512_loadu_si512(p)
 #define VSTORE(p, v)  _mm512_storeu_si512(p, v)
 #define VDOT(s, x, w) _mm512_dpbusd_epi32(s, x, w)
-#include "kernels/conv/conv_dw_loops.h"
+#include "kernels/conv/conv_dw_body.h"
 
 /* Interleaving works inside 128-bit parts and makes four vectors of each; with the dwords of a line transposed 4 x 4 before, they
  * come out in the order of the channels. */

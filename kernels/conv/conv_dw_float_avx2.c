@@ -9,7 +9,7 @@
 #define VLOAD(p)      _mm256_loadu_ps((const float *)(const void *)(p))
 #define VSTORE(p, v)  _mm256_storeu_ps((float *)(void *)(p), v)
 #define VDOT(s, x, w) _mm256_fmadd_ps(x, w, s)
-#include "kernels/conv/conv_dw_loops.h"
+#include "kernels/conv/conv_dw_body.h"
 
 QK_INLINE __m256 widen(__m128i half, qdq_dtype type) {
     return type == QDQ_DTYPE_F16 ? _mm256_cvtph_ps(half)

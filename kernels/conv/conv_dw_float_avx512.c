@@ -6,7 +6,7 @@
 #define VLOAD(p)      _mm512_loadu_ps(p)
 #define VSTORE(p, v)  _mm512_storeu_ps(p, v)
 #define VDOT(s, x, w) _mm512_fmadd_ps(x, w, s)
-#include "kernels/conv/conv_dw_loops.h"
+#include "kernels/conv/conv_dw_body.h"
 
 QK_INLINE __m512 values_at(const uint8_t *line, size_t channel, size_t left, qdq_dtype type) {
     const __mmask16 lanes = qk512_lanes(left);

@@ -10,7 +10,7 @@
 #define VSTORE(p, v)  _mm256_storeu_si256((__m256i *)(void *)(p), v)
 #define VSPREAD(p)    _mm256_set1_epi32(qk_dword(p))
 #define VDOT(s, x, w) _mm256_add_epi32(s, _mm256_madd_epi16(x, w))
-#include "kernels/conv/conv_tile_loops.h"
+#include "kernels/conv/conv_tile_body.h"
 
 static void copy(const uint8_t *src, uint8_t *dst, size_t n, uint8_t flip, qdq_dtype type) {
     (void)type;

@@ -10,7 +10,7 @@
 #define VSTORE(p, v)  _mm512_storeu_si512(p, v)
 #define VSPREAD(p)    _mm512_set1_epi32(qk_dword(p))
 #define VDOT(s, x, w) _mm512_add_epi32(s, _mm512_madd_epi16(x, w))
-#include "kernels/conv/conv_tile_loops.h"
+#include "kernels/conv/conv_tile_body.h"
 
 static void copy(const uint8_t *src, uint8_t *dst, size_t n, uint8_t flip, qdq_dtype type) {
     (void)type;

@@ -20,7 +20,7 @@ QK_INLINE __m256i add_pairs(__m256i pairs) {
     __asm__("vpmaddwd %1, %0, %0" : "+x"(pairs) : "m"(ones));
     return pairs;
 }
-#include "kernels/conv/conv_tile_loops.h"
+#include "kernels/conv/conv_tile_body.h"
 
 /* As tile_of, a place at a time; n_rows and n_vectors are constants of the caller. */
 QK_INLINE void add_of(const qk_tile *t, const uint8_t *const *rows, size_t n_rows, size_t n_vectors,
