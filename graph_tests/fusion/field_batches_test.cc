@@ -22,7 +22,7 @@ class FieldBatches : public Field {
     }
 };
 
-TEST_F(FieldBatches, SharedOperandsOfFiveDims) { // grouped-query attention: what a whole group shares
+TEST_F(FieldBatches, SharedOperandsOfFiveDims) { // C2; grouped-query attention: what a whole group shares
     for (const bool tb : {false, true})
         for (const bool mask : {false, true}) {
             Clear();
