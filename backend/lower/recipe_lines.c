@@ -4,6 +4,7 @@
 #include "lower/single.h"
 #include "native/native.h"
 
+#include <math.h>
 #include <string.h>
 
 typedef struct lines {
@@ -168,6 +169,63 @@ static qdq_status write_statistics(qdqi_lower *lw, lines *m, qdq_error *err) {
     return QDQ_OK;
 }
 
+/* ---- ReLU and Clip before a Quantize ----------------------------------------------------------------------------- */
+
+static int32_t quantized(const qdqi_qparams *q, double x, int32_t low, int32_t high) {
+    const double v = rint(x / (double)q->scales[0]) + (double)qdqi_qparams_zp0(q);
+    return v < (double)low ? low : v > (double)high ? high : (int32_t)v;
+}
+
+/* Quantize keeps order, so that bounds may be taken after it as well: by a table on the bytes. False when a link is no bound. */
+static bool bounds_table(const qdqi_chain *chain, uint8_t table[256]) {
+    const qdqi_qparams *q = &chain->q;
+    if (chain->truncated || chain->q_op == QDQI_NONE || chain->n_links == 0 || !qdqi_is_x8(q->stored) ||
+        !qdqi_qparams_is_const_tensor(q) || !(q->scales[0] > 0.0f) || q->half_away)
+        return false;
+    const bool s8 = q->stored == QDQ_DTYPE_S8;
+    const int32_t least = s8 ? -128 : 0, most = least + 255;
+    int32_t low = least, high = most;
+    for (uint32_t i = 0; i < chain->n_links; i++) {
+        const qdqi_link *link = &chain->links[i];
+        if (!link->has_alg || link->binary) return false;
+        const bool cast = link->alg == QDQI_DNNL_ELT_LINEAR && link->alpha == 1.0f && link->beta == 0.0f;
+        const bool relu = link->alg == QDQI_DNNL_ELT_RELU && link->alpha == 0.0f;
+        const bool clip = link->alg == QDQI_DNNL_ELT_CLIP && link->alpha <= link->beta;
+        if (!cast && !relu && !clip) return false;
+        if (cast) continue;
+        low = quantized(q, relu ? 0.0 : (double)link->alpha, low, high);
+        if (clip) high = quantized(q, (double)link->beta, low, high);
+    }
+    for (int32_t b = 0; b < 256; b++) {
+        const int32_t v = s8 ? (int8_t)b : b;
+        table[b] = (uint8_t)(v < low ? low : v > high ? high : v);
+    }
+    return true;
+}
+
+/* The norm quantizes, and a table takes the bounds. */
+static qdq_status finish_by_table(qdqi_lower *lw, lines *m, const uint8_t table[256], qdq_error *err) {
+    qdqi_posts posts = {.attr = &m->attr, .args = &m->args, .full = &m->layout, .dst = &m->layout};
+    qdq_tensor_desc desc = qdqi_lower_val(lw, m->chain.out_value)->desc;
+    memcpy(desc.strides, m->layout.strides, sizeof desc.strides);
+    desc.layout = QDQ_LAYOUT_STRIDED;
+    uint32_t bytes_value;
+    size_t bytes;
+    qdqi_dnnl_prim *prim;
+    qdqi_buf src, dst;
+    QDQI_TRY(qdqi_lower_new_value(lw, &desc, &bytes_value, err));
+    QDQI_TRY(qdqi_posts_quantize(lw, &posts, &m->chain.q, true, err));
+    m->dst_md.dtype = desc.dtype;
+    QDQI_TRY(create(lw, m, &prim, err));
+    QDQI_TRY(qdqi_finish_unary_prim(lw, prim, &m->args, m->from, &m->src, bytes_value, &m->layout, err));
+    QDQI_TRY(qdqi_lower_read_as(lw, bytes_value, &desc, &src, err));
+    QDQI_TRY(qdq_tensor_desc_size_bytes(&desc, &bytes, err));
+    QDQI_TRY(qdqi_lower_write(lw, m->chain.out_value, &desc, &dst, err));
+    QDQI_TRY(qdqi_lower_table(lw, table, src, dst, bytes, err));
+    QDQI_TRY(qdqi_lower_written(lw, m->chain.out_value, err));
+    return qdqi_lower_links(lw, &m->chain, m->chain.n_links, err);
+}
+
 static qdq_status lower_lines(qdqi_lower *lw, const qdqi_part *part, bool with_posts, qdq_error *err) {
     lines *m = qdqi_arena_alloc(&lw->arena, 1, sizeof *m);
     if (m == NULL) return QDQI_NO_MEMORY(err);
@@ -191,6 +249,9 @@ static qdq_status lower_lines(qdqi_lower *lw, const qdqi_part *part, bool with_p
         m->layout.layout = QDQ_LAYOUT_STRIDED;
         qdqi_md_of(&m->layout, &m->dst_md);
     }
+    uint8_t table[256];
+    if (!with_posts && !is_reduce(m->op) && m->op->n_out == 1 && bounds_table(&m->chain, table))
+        return finish_by_table(lw, m, table, err);
     uint32_t n_done = 0, out = m->op->out[0];
     if (with_posts) {
         qdqi_posts posts = {.attr = &m->attr, .args = &m->args, .full = &m->layout, .dst = &m->layout};
