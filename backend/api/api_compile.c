@@ -5,9 +5,13 @@
 #include <inttypes.h>
 #include <string.h>
 
+enum { MAX_PAIRS = 8 };
+
 struct qdq_compiled {
     qdqi_program program;
     qdqi_text summary;
+    uint32_t n_pairs;
+    qdq_inplace_pair pairs[MAX_PAIRS];
 };
 
 static const qdq_tensor_desc *find_desc(const qdq_tensor_desc *descs, size_t n, uint64_t id) {
@@ -98,6 +102,20 @@ static qdq_status compile(const qdq_partition *p, qdqi_program *program, qdqi_lo
     return qdqi_program_close(program, lw, err);
 }
 
+/* Ports that may share a buffer, as the plan says: of equal bytes, but also of equal layout must they be. */
+static void take_pairs(qdq_compiled *c) {
+    const qdqi_program *p = &c->program;
+    qdqi_plan_pair pairs[MAX_PAIRS];
+    const uint32_t n = qdqi_plan_inplace_pairs(p->plan, pairs, MAX_PAIRS);
+    for (uint32_t i = 0; i < n; i++) {
+        const qdq_tensor_desc *in = &p->inputs[pairs[i].input], *out = &p->outputs[pairs[i].output];
+        if (in->ndims != out->ndims || memcmp(in->dims, out->dims, (size_t)in->ndims * sizeof in->dims[0]) != 0 ||
+            memcmp(in->strides, out->strides, (size_t)in->ndims * sizeof in->strides[0]) != 0)
+            continue;
+        c->pairs[c->n_pairs++] = (qdq_inplace_pair){in->id, out->id};
+    }
+}
+
 qdq_status qdq_partition_compile(const qdq_partition *partition, qdq_engine *engine, const qdq_tensor_desc *inputs,
                                  size_t n_inputs, const qdq_tensor_desc *outputs, size_t n_outputs,
                                  qdq_compiled **compiled_out, qdq_error *err) {
@@ -118,6 +136,7 @@ qdq_status qdq_partition_compile(const qdq_partition *partition, qdq_engine *eng
     qdqi_lower_free(&lw);
     qdqi_threads_leave(engine, threads);
     if (st == QDQ_OK) {
+        take_pairs(c);
         qdqi_program_notes(&c->program, UINT32_MAX, &c->summary);
         if (c->summary.failed) st = QDQI_NO_MEMORY(err);
     }
@@ -153,9 +172,8 @@ qdq_status qdq_compiled_inplace_pairs(const qdq_compiled *compiled, size_t *n_ou
     QDQI_NOT_NULL(err, compiled);
     QDQI_NOT_NULL(err, n_out);
     QDQI_NOT_NULL(err, pairs_out);
-    /* residuals are read as post-op operands, not through the destination: nothing needs to share a buffer */
-    *n_out = 0;
-    *pairs_out = NULL;
+    *n_out = compiled->n_pairs;
+    *pairs_out = compiled->n_pairs > 0 ? compiled->pairs : NULL;
     return QDQ_OK;
 }
 

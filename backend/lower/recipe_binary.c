@@ -108,7 +108,19 @@ static qdq_status binary_run(const void *impl, void *state, void *const *bufs, c
     return QDQ_OK;
 }
 
-static const qdqi_step_ops binary_ops = {.provider = "native", .run = binary_run, .impl_destroy = qdqi_free};
+/* An operand as large as the result, as wide, and laid out as it is. (The line's vectors are floats, and smaller.) */
+static bool binary_may_share(const void *impl, uint32_t k) {
+    const binary_impl *b = impl;
+    const uint32_t dst = b->n_operands;
+    if (k >= dst || b->elem_bytes[k] != b->elem_bytes[dst]) return false;
+    if ((k == 0 ? b->chain.src.step : b->chain.steps[k - 1].operand.step) != 1) return false;
+    for (int32_t d = 0; d < b->n_outer; d++)
+        if (b->strides_bytes[k][d] != b->strides_bytes[dst][d]) return false;
+    return true;
+}
+
+static const qdqi_step_ops binary_ops = {
+    .provider = "native", .run = binary_run, .impl_destroy = qdqi_free, .may_share = binary_may_share};
 
 /* ---- building it ------------------------------------------------------------------------------------------------- */
 

@@ -281,7 +281,13 @@ static qdq_status lut_run(const void *impl, void *state, void *const *bufs, cons
     return QDQ_OK;
 }
 
-static const qdqi_step_ops lut_ops = {.provider = "native", .run = lut_run, .impl_destroy = qdqi_free};
+static bool first_only(const void *impl, uint32_t k) {
+    (void)impl;
+    return k == 0;
+}
+
+static const qdqi_step_ops lut_ops = {
+    .provider = "native", .run = lut_run, .impl_destroy = qdqi_free, .may_share = first_only};
 
 qdq_status qdqi_lower_table(qdqi_lower *lw, const uint8_t table[256], qdqi_buf src, qdqi_buf dst, size_t n_bytes,
                             qdq_error *err) {

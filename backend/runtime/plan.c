@@ -225,6 +225,25 @@ qdq_status qdqi_plan_finish(qdqi_plan *plan, qdq_error *err) {
     return QDQ_OK;
 }
 
+uint32_t qdqi_plan_inplace_pairs(const qdqi_plan *plan, qdqi_plan_pair *pairs, uint32_t most) {
+    if (plan->n_steps != 1 || plan->steps[0].ops->may_share == NULL || plan->steps[0].n_bufs == 0) return 0;
+    const qdqi_plan_step_row *step = &plan->steps[0];
+    const qdqi_buf *list = plan->refs + step->first_ref;
+    const uint32_t last = step->n_bufs - 1;
+    if (list[last] == QDQI_NO_BUF || plan->bufs[list[last]].kind != QDQI_BUF_OUTPUT) return 0;
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < last && n < most; k++) {
+        if (list[k] == QDQI_NO_BUF || plan->bufs[list[k]].kind != QDQI_BUF_INPUT) continue;
+        bool once = true; /* what is read elsewhere as well must stay */
+        for (uint32_t other = 0; other < last; other++)
+            once = once && (other == k || list[other] == QDQI_NO_BUF ||
+                            plan->bufs[list[other]].root != plan->bufs[list[k]].root);
+        if (once && plan->bufs[list[k]].bytes == plan->bufs[list[last]].bytes && step->ops->may_share(step->impl, k))
+            pairs[n++] = (qdqi_plan_pair){plan->bufs[list[k]].port, plan->bufs[list[last]].port};
+    }
+    return n;
+}
+
 size_t qdqi_plan_arena_bytes(const qdqi_plan *plan) {
     return plan->arena_bytes;
 }

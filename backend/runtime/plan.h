@@ -29,6 +29,9 @@ typedef struct qdqi_step_ops {
     /* Run on resolved buffers (bufs[k] is the address of the k-th buffer of the step). Must not allocate or lock. */
     qdq_status (*run)(const void *impl, void *state, void *const *bufs, const qdq_engine *engine, qdq_error *err);
     void (*impl_destroy)(void *impl); /* NULL: nothing to do */
+    /* Whether the k-th buffer, which is read, may be the memory of the last one, which is written: every element is read before it
+     * is written, and lies where it will lie. NULL: none may. */
+    bool (*may_share)(const void *impl, uint32_t k);
 } qdqi_step_ops;
 
 typedef struct qdqi_plan qdqi_plan;
@@ -62,6 +65,12 @@ void qdqi_plan_rollback(qdqi_plan *plan, qdqi_plan_mark mark);
 
 /* Close the plan: place TEMPs in the arena by lifetime. No buffers or steps may be added afterwards. */
 qdq_status qdqi_plan_finish(qdqi_plan *plan, qdq_error *err);
+/* Pairs of an input port and an output port that the caller may give one buffer: up to `most`, their number is returned. Only
+ * plans of one step have any. */
+typedef struct qdqi_plan_pair {
+    uint32_t input, output;
+} qdqi_plan_pair;
+uint32_t qdqi_plan_inplace_pairs(const qdqi_plan *plan, qdqi_plan_pair *pairs, uint32_t most);
 size_t qdqi_plan_arena_bytes(const qdqi_plan *plan);
 size_t qdqi_plan_n_steps(const qdqi_plan *plan);
 const char *qdqi_plan_step_note(const qdqi_plan *plan, size_t i);

@@ -382,7 +382,8 @@ typedef struct qdq_inplace_pair {
     uint64_t input_id;
     uint64_t output_id;
 } qdq_inplace_pair;
-/* Input/output ports that may share one buffer. `pairs_out` is borrowed from the compiled partition. */
+/* Input/output ports that may share one buffer: of partitions that are one elementwise pass over tensors of equal layout and width.
+ * An output shares with one input at most. `pairs_out` is borrowed from the compiled partition. */
 QDQ_API QDQ_MUST_USE qdq_status qdq_compiled_inplace_pairs(const qdq_compiled *compiled, size_t *n_out,
                                                            const qdq_inplace_pair **pairs_out, qdq_error *err);
 /* One line on how the partition is computed: implementation and layout per step. Borrowed. */
