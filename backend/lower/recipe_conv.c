@@ -274,7 +274,7 @@ static qdq_status lower_conv(qdqi_lower *lw, const qdqi_part *part, bool integer
 
 qdq_status qdqi_recipe_conv(qdqi_lower *lw, const qdqi_part *part, qdq_error *err) {
     const qdqi_lower_point here = qdqi_lower_here(lw);
-    bool integers;
+    bool integers = false; /* until lowering says that it tries them */
     const qdq_status st = lower_conv(lw, part, true, &integers, err);
     if (!qdqi_is_refusal(st) || !integers) return st;
     qdqi_lower_undo(lw, here);

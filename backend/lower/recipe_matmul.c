@@ -391,7 +391,7 @@ static qdq_status lower_matmul(qdqi_lower *lw, const qdqi_part *part, bool integ
 
 qdq_status qdqi_recipe_matmul(qdqi_lower *lw, const qdqi_part *part, qdq_error *err) {
     const qdqi_lower_point here = qdqi_lower_here(lw);
-    bool integers, permuted = true;
+    bool integers = false, permuted = true; /* integers: until lowering says that it tries them */
     qdq_status st = lower_matmul(lw, part, true, &integers, &permuted, err);
     if (qdqi_is_refusal(st) && permuted) {
         permuted = false;
