@@ -4,6 +4,7 @@
 #include "kernels/isa/isa.h"
 #include "lower/lower.h"
 #include "lower/request.h"
+#include "lower/single.h"
 #include "native/native.h"
 
 #include <stdio.h>
@@ -28,10 +29,6 @@ static const struct {
 };
 
 /* ---- where oneDNN 3.7.2 must not be asked ---- */
-
-static bool is_x8(qdq_dtype dtype) {
-    return dtype == QDQ_DTYPE_U8 || dtype == QDQ_DTYPE_S8;
-}
 
 /* A batch of single rows times weights that all share: the zero point of the weights counts for the first row only. */
 static bool is_shared_by_single_rows(const qdqi_request *r) {
@@ -68,14 +65,14 @@ static const char *why_not_convolution(const qdqi_request *r) {
     if (r->attr != NULL && r->attr->weights.has_zp) return "weights_zero_point";
     for (int32_t i = 0; i < n; i++) {
         const int64_t window = (w->dims[first + i] - 1) * (c->dilations[i] + 1) + 1;
-        if (c->transposed && is_x8(r->src->dtype) && window < c->strides[i]) return "windows_with_gaps";
+        if (c->transposed && qdqi_is_x8(r->src->dtype) && window < c->strides[i]) return "windows_with_gaps";
         if (!c->transposed && (c->pads_begin[i] >= window || c->pads_end[i] >= window))
             return "window_in_padding_alone";
         if (!c->transposed && has_empty_window(r, i)) return "window_in_padding_alone";
     }
     if (!c->transposed && w->dims[first - 1] == 1 && c->strides[n - 1] > 1 && r->dst->dims[1 + n] == 1)
         return "one_channel_and_one_strided_column";
-    if (!c->transposed && n == 3 && is_x8(r->src->dtype) && w->dims[first - 1] == 1 && r->src->dims[2] == 1 &&
+    if (!c->transposed && n == 3 && qdqi_is_x8(r->src->dtype) && w->dims[first - 1] == 1 && r->src->dims[2] == 1 &&
         w->dims[first] > 1)
         return "one_channel_and_one_plane";
     return NULL;
@@ -83,7 +80,7 @@ static const char *why_not_convolution(const qdqi_request *r) {
 
 static const char *why_not_onednn(const qdqi_request *r) {
     if (r->kind != QDQI_MAKE_MATMUL && r->kind != QDQI_MAKE_CONVOLUTION) return NULL;
-    const bool int8 = is_x8(r->src->dtype) && is_x8(r->second->dtype);
+    const bool int8 = qdqi_is_x8(r->src->dtype) && qdqi_is_x8(r->second->dtype);
     if (int8 && !qdqi_dnnl_int8_exact()) return "isa_without_exact_int8";
     if (r->kind == QDQI_MAKE_CONVOLUTION) return why_not_convolution(r);
     if (r->attr != NULL && r->attr->weights.has_zp && is_shared_by_single_rows(r))
@@ -160,7 +157,8 @@ static void remark(qdqi_dnnl_prim *prim, const figure *f) {
 /* Why oneDNN's way is the last to take, or NULL. Its general int8 convolution unfolds the image for each group. */
 static const char *why_slow(const qdqi_request *r, const qdqi_dnnl_prim *prim) {
     if (qdqi_dnnl_prim_is_ref(prim)) return "onednn_has_only_a_reference";
-    if (r->kind == QDQI_MAKE_CONVOLUTION && is_x8(r->src->dtype) && strstr(qdqi_dnnl_prim_impl(prim), "gemm_") != NULL)
+    if (r->kind == QDQI_MAKE_CONVOLUTION && qdqi_is_x8(r->src->dtype) &&
+        strstr(qdqi_dnnl_prim_impl(prim), "gemm_") != NULL)
         return "onednn_unfolds_the_image";
     return NULL;
 }

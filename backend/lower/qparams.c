@@ -189,6 +189,11 @@ bool qdqi_qparams_equal(const qdqi_qparams *a, const qdqi_qparams *b) {
            memcmp(a->scales, b->scales, sizeof *a->scales) == 0 && qdqi_qparams_zp0(a) == qdqi_qparams_zp0(b);
 }
 
+int32_t qdqi_quantized_bound(float scale, int32_t zp, double bound, int32_t low, int32_t high) {
+    const double q = rint(bound / (double)scale) + (double)zp;
+    return q < (double)low ? low : q > (double)high ? high : (int32_t)q;
+}
+
 bool qdqi_qparams_positive(const qdqi_qparams *q) {
     if (q->scales == NULL) return false;
     for (int64_t i = 0; i < q->n; i++)

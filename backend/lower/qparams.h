@@ -45,6 +45,9 @@ bool qdqi_qparams_equal(const qdqi_qparams *a, const qdqi_qparams *b);
 /* Constant, per tensor. */
 bool qdqi_qparams_is_const_tensor(const qdqi_qparams *q);
 int32_t qdqi_qparams_zp0(const qdqi_qparams *q); /* of a constant per-tensor one; 0 without zero point */
+/* What Quantize makes of a bound of real values (a positive scale), not outside of low … high: it keeps order, so that ReLU and Clip may
+ * be taken after it. */
+int32_t qdqi_quantized_bound(float scale, int32_t zp, double bound, int32_t low, int32_t high);
 /* Every scale is a known constant and positive. */
 bool qdqi_qparams_positive(const qdqi_qparams *q);
 /* A sum of k products (a - zp)(w - zp) of these u8 or s8 fits in the 32 bits in which every int8 primitive wraps. */

@@ -401,12 +401,6 @@ static qdq_status add_vectors(qdqi_lower *lw, builder *b, qdq_error *err) {
 
 /* ---- a line per channel ------------------------------------------------------------------------------------------ */
 
-/* What a Quantize makes of a bound. */
-static int32_t quantized_bound(const qk_binary_end *dst, float bound, int32_t low, int32_t high) {
-    const double q = rint((double)bound / (double)dst->scale) + (double)dst->zp;
-    return q < (double)low ? low : q > (double)high ? high : (int32_t)q;
-}
-
 /* Bytes times a vector plus a vector, then ReLU or Clip, to bytes: the quantizations fold into the two vectors. False when
  * the chain is another. */
 static bool fold_line(builder *b) {
@@ -419,7 +413,7 @@ static bool fold_line(builder *b) {
     a.high = a.low + 255;
     for (uint32_t i = 2; i < c->n_steps; i++) {
         if ((c->steps[i].op != QK_BINARY_MAX && c->steps[i].op != QK_BINARY_MIN) || isnan(b->scalars[i])) return false;
-        const int32_t q = quantized_bound(&c->dst, b->scalars[i], a.low, a.high);
+        const int32_t q = qdqi_quantized_bound(c->dst.scale, c->dst.zp, (double)b->scalars[i], a.low, a.high);
         *(c->steps[i].op == QK_BINARY_MAX ? &a.low : &a.high) = q;
     }
     b->fold.line = true;

@@ -4,7 +4,6 @@
 #include "lower/single.h"
 #include "native/native.h"
 
-#include <math.h>
 #include <string.h>
 
 typedef struct lines {
@@ -171,11 +170,6 @@ static qdq_status write_statistics(qdqi_lower *lw, lines *m, qdq_error *err) {
 
 /* ---- ReLU and Clip before a Quantize ----------------------------------------------------------------------------- */
 
-static int32_t quantized(const qdqi_qparams *q, double x, int32_t low, int32_t high) {
-    const double v = rint(x / (double)q->scales[0]) + (double)qdqi_qparams_zp0(q);
-    return v < (double)low ? low : v > (double)high ? high : (int32_t)v;
-}
-
 /* Quantize keeps order, so that bounds may be taken after it as well: by a table on the bytes. False when a link is no bound. */
 static bool bounds_table(const qdqi_chain *chain, uint8_t table[256]) {
     const qdqi_qparams *q = &chain->q;
@@ -183,8 +177,8 @@ static bool bounds_table(const qdqi_chain *chain, uint8_t table[256]) {
         !qdqi_qparams_is_const_tensor(q) || !(q->scales[0] > 0.0f) || q->half_away)
         return false;
     const bool s8 = q->stored == QDQ_DTYPE_S8;
-    const int32_t least = s8 ? -128 : 0, most = least + 255;
-    int32_t low = least, high = most;
+    const int32_t zp = qdqi_qparams_zp0(q);
+    int32_t low = s8 ? -128 : 0, high = low + 255;
     for (uint32_t i = 0; i < chain->n_links; i++) {
         const qdqi_link *link = &chain->links[i];
         if (!link->has_alg || link->binary) return false;
@@ -193,8 +187,8 @@ static bool bounds_table(const qdqi_chain *chain, uint8_t table[256]) {
         const bool clip = link->alg == QDQI_DNNL_ELT_CLIP && link->alpha <= link->beta;
         if (!cast && !relu && !clip) return false;
         if (cast) continue;
-        low = quantized(q, relu ? 0.0 : (double)link->alpha, low, high);
-        if (clip) high = quantized(q, (double)link->beta, low, high);
+        low = qdqi_quantized_bound(q->scales[0], zp, relu ? 0.0 : (double)link->alpha, low, high);
+        if (clip) high = qdqi_quantized_bound(q->scales[0], zp, (double)link->beta, low, high);
     }
     for (int32_t b = 0; b < 256; b++) {
         const int32_t v = s8 ? (int8_t)b : b;

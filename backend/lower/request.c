@@ -1,5 +1,6 @@
 #include "lower/request.h"
 
+#include "lower/single.h"
 #include "native/native.h"
 
 #include <string.h>
@@ -58,10 +59,6 @@ const char *qdqi_class_name(qdqi_class c) {
     return class_names[c];
 }
 
-static bool is_x8(qdq_dtype dtype) {
-    return dtype == QDQ_DTYPE_U8 || dtype == QDQ_DTYPE_S8;
-}
-
 static double n_elems(const qdqi_dnnl_md *md) {
     double n = 1;
     for (int32_t d = 0; d < md->ndims; d++)
@@ -79,7 +76,7 @@ static bool is_float(const qdqi_request *r) {
 }
 
 static qdqi_class class_of_matmul(const qdqi_request *r) {
-    const bool int8 = is_x8(r->src->dtype) && is_x8(r->second->dtype);
+    const bool int8 = qdqi_is_x8(r->src->dtype) && qdqi_is_x8(r->second->dtype);
     if (!int8 && !is_float(r)) return QDQI_CLASS_other;
     const int32_t nd = r->src->ndims;
     const double macs = n_elems(r->dst) * (double)r->src->dims[nd - 1];
@@ -93,7 +90,7 @@ static qdqi_class class_of_matmul(const qdqi_request *r) {
 
 static qdqi_class class_of_conv(const qdqi_request *r) {
     const qdqi_dnnl_md *w = r->second;
-    const bool int8 = is_x8(r->src->dtype) && is_x8(w->dtype);
+    const bool int8 = qdqi_is_x8(r->src->dtype) && qdqi_is_x8(w->dtype);
     const bool grouped = w->ndims == r->conv->n_spatial + 3;
     if ((!int8 && !is_float(r)) || r->conv->transposed) return QDQI_CLASS_other;
     double window = 1;
@@ -139,7 +136,7 @@ qdqi_class qdqi_request_class(const qdqi_request *r) {
     case QDQI_MAKE_CONVOLUTION: return r->second == NULL ? QDQI_CLASS_other : class_of_conv(r);
     case QDQI_MAKE_POOLING:
         if (r->pool->n_spatial != 2) return QDQI_CLASS_other;
-        return is_x8(r->src->dtype) ? QDQI_CLASS_pool_int8 : f32 ? QDQI_CLASS_pool_float : QDQI_CLASS_other;
+        return qdqi_is_x8(r->src->dtype) ? QDQI_CLASS_pool_int8 : f32 ? QDQI_CLASS_pool_float : QDQI_CLASS_other;
     case QDQI_MAKE_REORDER: return QDQI_CLASS_reorder_types;
     case QDQI_MAKE_CONCAT: return QDQI_CLASS_other;
     default: break;

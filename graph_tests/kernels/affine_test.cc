@@ -1,4 +1,5 @@
 #include "kernel_data.h"
+#include "level_sweep.h"
 #include "kernels/affine/affine.h"
 
 #include <algorithm>
@@ -19,11 +20,7 @@ uint8_t expected(const qk_affine &a, uint8_t byte, float factor, float shift) {
     return uint8_t(int(std::clamp(q, double(a.low), double(a.high))));
 }
 
-class Affine : public testing::Test {
-  protected:
-    ~Affine() override { qk_isa_set_cap(before); }
-    qk_isa before = qk_isa_cap();
-};
+class Affine : public LevelSweep {};
 
 TEST_F(Affine, EveryLevelTypeOffsetAndLength) {
     uint64_t seed = 11;

@@ -1,4 +1,5 @@
 #include "kernel_data.h"
+#include "level_sweep.h"
 #include "kernels/binary/binary.h"
 
 #include <cmath>
@@ -28,22 +29,7 @@ std::vector<uint8_t> run(const qk_binary &chain, const void *src, std::vector<co
     return dst;
 }
 
-class Binary : public testing::Test {
-  protected:
-    Binary() : before_(qk_isa_cap()) {}
-    ~Binary() override { qk_isa_set_cap(before_); }
-    template <class F> void each_level(F f) {
-        for (int isa = 0; isa < QK_ISA_COUNT; isa++)
-            if (qk_isa_host_has(qk_isa(isa))) {
-                qk_isa_set_cap(qk_isa(isa));
-                SCOPED_TRACE(qk_isa_name(qk_isa(isa)));
-                f();
-            }
-    }
-
-  private:
-    qk_isa before_;
-};
+class Binary : public LevelSweep {};
 
 TEST_F(Binary, PublishedValues) {
     each_level([] {

@@ -1,5 +1,6 @@
 // The native provider's convolution against naive loops in double, on every level of instruction set.
 #include "kernels/isa/isa.h"
+#include "kernels/level_sweep.h"
 #include "native/native.h"
 #include "onednn_run.h"
 
@@ -9,20 +10,7 @@ using namespace onednn_run;
 
 namespace {
 
-class NativeConvolution : public testing::Test {
-  protected:
-    NativeConvolution() : before_(qk_isa_cap()) {}
-    ~NativeConvolution() override { qk_isa_set_cap(before_); }
-
-  private:
-    qk_isa before_;
-};
-
-template <class T> std::vector<uint8_t> BytesOf(const std::vector<T> &v) {
-    std::vector<uint8_t> out(v.size() * sizeof(T));
-    if (!out.empty()) memcpy(out.data(), v.data(), out.size());
-    return out;
-}
+class NativeConvolution : public LevelSweep {};
 
 // Channels last, `gap` elements between pixels, and `image_gap` pixels between images.
 qdqi_dnnl_md Gapped(qdq_dtype dtype, const Dims &dims, int64_t gap, int64_t image_gap) {

@@ -1,5 +1,6 @@
 // The native provider's matmul against naive loops in double, on every level of instruction set.
 #include "kernels/isa/isa.h"
+#include "kernels/level_sweep.h"
 #include "native/native.h"
 #include "onednn_run.h"
 
@@ -9,20 +10,7 @@ using namespace onednn_run;
 
 namespace {
 
-class NativeMatmul : public testing::Test {
-  protected:
-    NativeMatmul() : before_(qk_isa_cap()) {}
-    ~NativeMatmul() override { qk_isa_set_cap(before_); }
-
-  private:
-    qk_isa before_;
-};
-
-template <class T> std::vector<uint8_t> BytesOf(const std::vector<T> &v) {
-    std::vector<uint8_t> out(v.size() * sizeof(T));
-    if (!out.empty()) memcpy(out.data(), v.data(), out.size());
-    return out;
-}
+class NativeMatmul : public LevelSweep {};
 
 // The last two dims stored the other way round.
 qdqi_dnnl_md Transposed(qdqi_dnnl_md md) {

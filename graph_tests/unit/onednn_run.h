@@ -202,6 +202,12 @@ inline std::vector<Provider> Providers() {
     return all;
 }
 
+template <class T> std::vector<uint8_t> BytesOf(const std::vector<T> &v) {
+    std::vector<uint8_t> out(v.size() * sizeof(T));
+    if (!out.empty()) memcpy(out.data(), v.data(), out.size());
+    return out;
+}
+
 #define QDQ_SKIP_WITHOUT_ONEDNN()                                                                                      \
     if (!qdqi_dnnl_available()) GTEST_SKIP() << "this build has no oneDNN"
 
