@@ -1,35 +1,14 @@
+#include "guard_pages.h"
 #include "kernel_data.h"
 #include "kernels/conv/conv.h"
 
 #include <cmath>
 #include <gtest/gtest.h>
 #include <string>
-#include <sys/mman.h>
-#include <unistd.h>
 #include <vector>
 #include <algorithm>
 
 namespace {
-
-// Memory that ends where a page begins that must not be touched.
-class Guarded {
-  public:
-    explicit Guarded(size_t bytes) : page_(size_t(sysconf(_SC_PAGESIZE))) {
-        size_ = (bytes + page_ - 1) / page_ * page_ + page_;
-        base_ =
-            static_cast<uint8_t *>(mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-        mprotect(base_ + size_ - page_, page_, PROT_NONE);
-        data_ = base_ + size_ - page_ - bytes;
-    }
-    ~Guarded() { munmap(base_, size_); }
-    Guarded(const Guarded &) = delete;
-    Guarded &operator=(const Guarded &) = delete;
-    uint8_t *data() { return data_; }
-
-  private:
-    size_t page_, size_;
-    uint8_t *base_, *data_;
-};
 
 size_t RoundUp(size_t n) {
     return (n + 63) / 64 * 64;
@@ -212,8 +191,8 @@ class Convolution : public testing::Test {
                 c.bias.push_back(int32_t(kd_next(&seed)) / 4096);
         const size_t pixels = size_t(g.n * g.in[0] * g.in[1] * g.in[2]);
         const size_t n_src = pixels == 0 ? 0 : (pixels - 1) * size_t(g.groups * g.ic + g.gap) + size_t(g.groups * g.ic);
-        Guarded data(n_src * Bytes(src));
-        Random(src, n_src, &seed, data.data(), &c.src_values);
+        GuardedBytes data(n_src * Bytes(src));
+        Random(src, n_src, &seed, data.at_end(), &c.src_values);
         const size_t n_weights = size_t(g.groups * g.oc * g.ic * g.kernel[0] * g.kernel[1] * g.kernel[2]);
         c.weights.resize(n_weights * Bytes(weights));
         Random(weights, n_weights, &seed, c.weights.data(), &c.weight_values);
@@ -235,7 +214,7 @@ class Convolution : public testing::Test {
             if (qk_conv_isa(&c.conv) != isa) continue;
             SCOPED_TRACE(qk_isa_name(qk_isa(isa)));
             seen++;
-            Run(c, w, data.data());
+            Run(c, w, data.at_end());
             if (HasFatalFailure()) return;
         }
         EXPECT_GE(seen, 1);
@@ -246,22 +225,23 @@ class Convolution : public testing::Test {
   private:
     void Run(const Conv &c, const qk_conv_weights &w, const uint8_t *src) {
         // ends at the guard, starts at a multiple of 64
-        Guarded packed(RoundUp(c.conv.packed_bytes)), terms(RoundUp(c.conv.terms_bytes)),
+        GuardedBytes packed(RoundUp(c.conv.packed_bytes)), terms(RoundUp(c.conv.terms_bytes)),
             scratch(RoundUp(c.conv.scratch_bytes));
-        qk_conv_pack(&c.conv, &w, packed.data());
+        qk_conv_pack(&c.conv, &w, packed.at_end());
         qk_conv_run run = {};
-        run.src = src, run.packed = packed.data(), run.terms = terms.data(), run.src_zp = c.src_zp;
+        run.src = src, run.packed = packed.at_end(), run.terms = terms.at_end(), run.src_zp = c.src_zp;
         if (!c.conv.is_float)
-            run.use_weights_zp = qk_conv_terms(&c.conv, packed.data(), c.src_zp, c.zps.empty() ? nullptr : c.zps.data(),
-                                               c.zps.size(), c.bias.empty() ? nullptr : c.bias.data(), terms.data());
+            run.use_weights_zp =
+                qk_conv_terms(&c.conv, packed.at_end(), c.src_zp, c.zps.empty() ? nullptr : c.zps.data(), c.zps.size(),
+                              c.bias.empty() ? nullptr : c.bias.data(), terms.at_end());
         Result r = {&c, std::vector<double>(c.sums.size(), -7e7), std::vector<int>(c.sums.size())};
         run.finish = Finish;
         run.arg = &r;
         // tasks in two parts, the second first
         const size_t half = c.conv.n_tasks / 2;
-        memset(scratch.data(), 0x7f, c.conv.scratch_bytes);
-        qk_conv_run_tasks(&c.conv, &run, half, c.conv.n_tasks - half, scratch.data());
-        qk_conv_run_tasks(&c.conv, &run, 0, half, scratch.data());
+        memset(scratch.at_end(), 0x7f, c.conv.scratch_bytes);
+        qk_conv_run_tasks(&c.conv, &run, half, c.conv.n_tasks - half, scratch.at_end());
+        qk_conv_run_tasks(&c.conv, &run, 0, half, scratch.at_end());
         for (size_t i = 0; i < c.sums.size(); i++) {
             ASSERT_EQ(r.times[i], 1) << "sum " << i;
             if (c.conv.is_float)

@@ -8,8 +8,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-namespace { // another header has a class of the same name
-
 class GuardedBytes {
   public:
     explicit GuardedBytes(size_t n) : n_(n) {
@@ -37,7 +35,5 @@ class GuardedBytes {
     size_t n_, room_ = 0, total_ = 0;
     uint8_t *base_ = nullptr, *begin_ = nullptr;
 };
-
-} // namespace
 
 #endif

@@ -3,13 +3,12 @@
 #ifndef LEVEL_SWEEP_H
 #define LEVEL_SWEEP_H
 
+#include "guard_pages.h"
 #include "kernels/isa/isa.h"
 
 #include <cstdint>
 #include <cstring>
 #include <gtest/gtest.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 class LevelSweep : public testing::Test {
   protected:
@@ -30,28 +29,16 @@ class LevelSweep : public testing::Test {
 
 class EndedBytes {
   public:
-    explicit EndedBytes(size_t bytes) : bytes_(bytes) {
-        const size_t page = size_t(sysconf(_SC_PAGESIZE));
-        span_ = (bytes + page - 1) / page * page + 2 * page;
-        base_ =
-            static_cast<uint8_t *>(mmap(nullptr, span_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-        mprotect(base_, page, PROT_NONE);
-        mprotect(base_ + span_ - page, page, PROT_NONE);
-        data_ = base_ + span_ - page - bytes;
-    }
-    ~EndedBytes() { munmap(base_, span_); }
-    EndedBytes(const EndedBytes &) = delete;
-    EndedBytes &operator=(const EndedBytes &) = delete;
-    uint8_t *data() { return data_; }
-    uint8_t &operator[](size_t i) { return data_[i]; }
-    template <class T> T *as() { return reinterpret_cast<T *>(data_); }
+    explicit EndedBytes(size_t bytes) : bytes_(bytes) {}
+    uint8_t *data() { return bytes_.at_end(); }
+    uint8_t &operator[](size_t i) { return data()[i]; }
+    template <class T> T *as() { return reinterpret_cast<T *>(data()); }
     void fill(uint8_t value) {
-        if (bytes_ != 0) memset(data_, value, bytes_);
+        if (bytes_.size() != 0) memset(data(), value, bytes_.size());
     }
 
   private:
-    size_t bytes_, span_;
-    uint8_t *base_, *data_;
+    GuardedBytes bytes_;
 };
 
 #endif
