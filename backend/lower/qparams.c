@@ -189,16 +189,38 @@ bool qdqi_qparams_equal(const qdqi_qparams *a, const qdqi_qparams *b) {
            memcmp(a->scales, b->scales, sizeof *a->scales) == 0 && qdqi_qparams_zp0(a) == qdqi_qparams_zp0(b);
 }
 
-int32_t qdqi_quantized_bound(float scale, int32_t zp, double bound, int32_t low, int32_t high) {
-    const double q = rint(bound / (double)scale) + (double)zp;
-    return q < (double)low ? low : q > (double)high ? high : (int32_t)q;
-}
-
 bool qdqi_qparams_positive(const qdqi_qparams *q) {
     if (q->scales == NULL) return false;
     for (int64_t i = 0; i < q->n; i++)
         if (!(q->scales[i] > 0.0f)) return false;
     return true;
+}
+
+/* ---- bounds after a Quantize ------------------------------------------------------------------------------------- */
+
+void qdqi_stored_range_init(qdqi_stored_range *range, qdq_dtype stored, float scale, int32_t zp,
+                            bool add_zp_after_rounding) {
+    const int32_t least = (int32_t)qdqi_dtype_min(stored), most = (int32_t)qdqi_dtype_max(stored);
+    *range = (qdqi_stored_range){least, most, least, most, scale, zp, add_zp_after_rounding};
+}
+
+/* What the Quantize makes of it (kernels/quant/quant.h). */
+static int32_t stored_bound(const qdqi_stored_range *range, float bound) {
+    const float zp = (float)range->zp, scaled = bound / range->scale;
+    const float q = range->add_zp_after_rounding ? rintf(scaled) + zp : rintf(scaled + zp);
+    return q < (float)range->least ? range->least : q > (float)range->most ? range->most : (int32_t)q;
+}
+
+void qdqi_stored_range_max(qdqi_stored_range *range, float bound) {
+    const int32_t q = stored_bound(range, bound);
+    if (range->low < q) range->low = q;
+    if (range->high < q) range->high = q;
+}
+
+void qdqi_stored_range_min(qdqi_stored_range *range, float bound) {
+    const int32_t q = stored_bound(range, bound);
+    if (range->low > q) range->low = q;
+    if (range->high > q) range->high = q;
 }
 
 /* ---- runtime arguments ------------------------------------------------------------------------------------------ */

@@ -45,9 +45,20 @@ bool qdqi_qparams_equal(const qdqi_qparams *a, const qdqi_qparams *b);
 /* Constant, per tensor. */
 bool qdqi_qparams_is_const_tensor(const qdqi_qparams *q);
 int32_t qdqi_qparams_zp0(const qdqi_qparams *q); /* of a constant per-tensor one; 0 without zero point */
-/* What Quantize makes of a bound of real values (a positive scale), not outside of low … high: it keeps order, so that ReLU and Clip may
- * be taken after it. */
-int32_t qdqi_quantized_bound(float scale, int32_t zp, double bound, int32_t low, int32_t high);
+/* The stored values that a Quantize with one positive scale gives behind ReLU and Clip. It keeps order, so that their bounds may be taken
+ * after it: a value of the range without them is clamped to low … high. */
+typedef struct qdqi_stored_range {
+    int32_t low, high;
+    int32_t least, most; /* of the data type */
+    float scale;
+    int32_t zp;
+    bool add_zp_after_rounding;
+} qdqi_stored_range;
+void qdqi_stored_range_init(qdqi_stored_range *range, qdq_dtype stored, float scale, int32_t zp,
+                            bool add_zp_after_rounding);
+/* max(x, bound) and min(x, bound) on what the range has so far; `bound` is real, and no NaN. */
+void qdqi_stored_range_max(qdqi_stored_range *range, float bound);
+void qdqi_stored_range_min(qdqi_stored_range *range, float bound);
 /* Every scale is a known constant and positive. */
 bool qdqi_qparams_positive(const qdqi_qparams *q);
 /* A sum of k products (a - zp)(w - zp) of these u8 or s8 fits in the 32 bits in which every int8 primitive wraps. */

@@ -408,20 +408,26 @@ static bool fold_line(builder *b) {
     const bool from8 = c->src.dtype == QDQ_DTYPE_U8 || c->src.dtype == QDQ_DTYPE_S8;
     const bool to8 = c->dst.dtype == QDQ_DTYPE_U8 || c->dst.dtype == QDQ_DTYPE_S8;
     if (!from8 || !to8 || !b->is_vector[1] || !(c->dst.scale > 0.0f) || abs(c->dst.zp) > 255) return false;
-    qk_affine a = {.src = c->src.dtype, .dst = c->dst.dtype, .zp = c->add_zp_first ? 0 : c->dst.zp};
-    a.low = c->dst.dtype == QDQ_DTYPE_S8 ? -128 : 0;
-    a.high = a.low + 255;
+    qdqi_stored_range range;
+    qdqi_stored_range_init(&range, c->dst.dtype, c->dst.scale, c->dst.zp, !c->add_zp_first);
     for (uint32_t i = 2; i < c->n_steps; i++) {
-        if ((c->steps[i].op != QK_BINARY_MAX && c->steps[i].op != QK_BINARY_MIN) || isnan(b->scalars[i])) return false;
-        const int32_t q = qdqi_quantized_bound(c->dst.scale, c->dst.zp, (double)b->scalars[i], a.low, a.high);
-        *(c->steps[i].op == QK_BINARY_MAX ? &a.low : &a.high) = q;
+        if (isnan(b->scalars[i])) return false;
+        switch ((int)c->steps[i].op) {
+        case QK_BINARY_MAX: qdqi_stored_range_max(&range, b->scalars[i]); break;
+        case QK_BINARY_MIN: qdqi_stored_range_min(&range, b->scalars[i]); break;
+        default: return false;
+        }
     }
     b->fold.line = true;
     b->fold.src_scale = (double)c->src.scale;
     b->fold.src_zp = (double)c->src.zp;
     b->fold.dst_scale = (double)c->dst.scale;
     b->fold.dst_zp = c->add_zp_first ? (double)c->dst.zp : 0.0;
-    b->impl.affine = a;
+    b->impl.affine = (qk_affine){.src = c->src.dtype,
+                                 .dst = c->dst.dtype,
+                                 .zp = c->add_zp_first ? 0 : c->dst.zp,
+                                 .low = range.low,
+                                 .high = range.high};
     b->impl.affine_fn = qk_affine_choose(NULL);
     return true;
 }

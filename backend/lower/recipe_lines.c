@@ -176,9 +176,8 @@ static bool bounds_table(const qdqi_chain *chain, uint8_t table[256]) {
     if (chain->truncated || chain->q_op == QDQI_NONE || chain->n_links == 0 || !qdqi_is_x8(q->stored) ||
         !qdqi_qparams_is_const_tensor(q) || !(q->scales[0] > 0.0f) || q->half_away)
         return false;
-    const bool s8 = q->stored == QDQ_DTYPE_S8;
-    const int32_t zp = qdqi_qparams_zp0(q);
-    int32_t low = s8 ? -128 : 0, high = low + 255;
+    qdqi_stored_range range;
+    qdqi_stored_range_init(&range, q->stored, q->scales[0], qdqi_qparams_zp0(q), q->add_zp_after_rounding);
     for (uint32_t i = 0; i < chain->n_links; i++) {
         const qdqi_link *link = &chain->links[i];
         if (!link->has_alg || link->binary) return false;
@@ -186,13 +185,12 @@ static bool bounds_table(const qdqi_chain *chain, uint8_t table[256]) {
         const bool relu = link->alg == QDQI_DNNL_ELT_RELU && link->alpha == 0.0f;
         const bool clip = link->alg == QDQI_DNNL_ELT_CLIP && link->alpha <= link->beta;
         if (!cast && !relu && !clip) return false;
-        if (cast) continue;
-        low = qdqi_quantized_bound(q->scales[0], zp, relu ? 0.0 : (double)link->alpha, low, high);
-        if (clip) high = qdqi_quantized_bound(q->scales[0], zp, (double)link->beta, low, high);
+        if (relu || clip) qdqi_stored_range_max(&range, relu ? 0.0f : link->alpha);
+        if (clip) qdqi_stored_range_min(&range, link->beta);
     }
     for (int32_t b = 0; b < 256; b++) {
-        const int32_t v = s8 ? (int8_t)b : b;
-        table[b] = (uint8_t)(v < low ? low : v > high ? high : v);
+        const int32_t v = q->stored == QDQ_DTYPE_S8 ? (int8_t)b : b;
+        table[b] = (uint8_t)(v < range.low ? range.low : v > range.high ? range.high : v);
     }
     return true;
 }
