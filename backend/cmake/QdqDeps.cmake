@@ -7,6 +7,11 @@ pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
 pkg_check_modules(PROTOBUF_C REQUIRED IMPORTED_TARGET libprotobuf-c)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(CPUINFO REQUIRED IMPORTED_TARGET libcpuinfo)
+# Snapshots of cpuinfo differ: kernels/isa/cpu.c has an answer of its own for what this one does not know.
+include(CheckSymbolExists)
+set(CMAKE_REQUIRED_LIBRARIES PkgConfig::CPUINFO)
+check_symbol_exists(cpuinfo_has_x86_avxvnni cpuinfo.h QDQ_CPUINFO_HAS_AVXVNNI)
+unset(CMAKE_REQUIRED_LIBRARIES)
 find_program(QDQ_PROTOC_C NAMES protoc-c protoc-gen-c REQUIRED)
 
 # oneDNN is optional: without it the native kernels and the reference carry every graph.

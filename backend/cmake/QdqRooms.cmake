@@ -18,6 +18,9 @@ set(QDQ_ISA_avx512vnni ${QDQ_ISA_avx512} -mavx512vnni)
 set(QDQ_ISA_avx512vbmi ${QDQ_ISA_avx512} -mavx512vbmi)
 set(QDQ_ISA_NAMES avx2 avxvnni avx512 avx512vnni avx512vbmi)
 
+set_source_files_properties("${PROJECT_SOURCE_DIR}/kernels/isa/cpu.c" PROPERTIES
+    COMPILE_DEFINITIONS QK_CPUINFO_HAS_AVXVNNI=$<BOOL:${QDQ_CPUINFO_HAS_AVXVNNI}>)
+
 set(QDQ_ROOM_OBJECTS "")
 
 # The ISA files of a list get their flags; on other machines they are taken out of it.

@@ -43,7 +43,7 @@ omp.h:                  base runtime kernels ref lower api dnnl_graph
 '
 c_headers='assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg stdatomic
 stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype
-dirent dlfcn fcntl pthread sched spawn strings unistd sys/mman sys/stat sys/time sys/types sys/wait sys/auxv'
+cpuid dirent dlfcn fcntl link pthread sched spawn strings unistd sys/mman sys/stat sys/time sys/types sys/wait sys/auxv'
 
 find backend patterns kernels \( -name '*.c' -o -name '*.h' -o -name '*.def' \) 2>/dev/null | sort | xargs -r \
     awk -v ladder="$ladder" -v packages="$packages" -v c_headers="$c_headers" '

@@ -38,29 +38,8 @@ size_t qk_isa_l2_bytes(void);
 /* A result of at least this many bytes will not be found in a cache by its reader: kernels may write past the caches. */
 size_t qk_isa_stream_bytes(void);
 
-/* ---- detection, on register values alone ---- */
-
-/* Feature bits. Each stands for what the compiler flags of its level assume, operating system's consent included. */
-enum {
-    QK_CPU_AVX2 = 1,        /* AVX2, FMA, F16C, BMI2; XCR0 saves XMM and YMM */
-    QK_CPU_AVXVNNI = 2,     /* VEX-coded VNNI */
-    QK_CPU_AVX512 = 4,      /* F, BW, DQ, VL; XCR0 saves opmask and ZMM too */
-    QK_CPU_AVX512VNNI = 8,  /* EVEX-coded VNNI */
-    QK_CPU_AVX512VBMI = 16, /* byte permutes */
-};
-
-/* What CPUID and XGETBV say. Leaves above the maximum are zero. */
-typedef struct qk_cpu_regs {
-    uint32_t leaf1_ecx;
-    uint32_t leaf7_ebx, leaf7_ecx; /* sub-leaf 0 */
-    uint32_t leaf7_1_eax;          /* sub-leaf 1 */
-    uint64_t xcr0;                 /* read only when leaf 1 says OSXSAVE; otherwise 0 */
-} qk_cpu_regs;
-
-/* The QK_CPU_ bits of a machine with these registers. */
-uint32_t qk_cpu_features(const qk_cpu_regs *regs);
-/* The registers of this machine; all zero on other architectures. */
-qk_cpu_regs qk_cpu_read(void);
+/* The levels of a machine with these features (the QK_CPU_ bits of cpu.h), as a mask with bit 1 << level. ref is always there. */
+uint32_t qk_isa_levels(uint32_t features);
 
 #ifdef __cplusplus
 }
