@@ -32,36 +32,39 @@ static qdq_status conversions(qdqi_walk_row *row, const qdqi_lower *lw, const ui
 }
 
 typedef struct piece {
-    const float *src[QDQI_WALK_SOURCES];
+    const float *src[QDQI_ROW_SOURCES];
     void *dst;
     int64_t n;
-    float room[QDQI_WALK_SOURCES + 1][PIECE];
+    float room[QDQI_ROW_SOURCES + 1][PIECE];
 } piece;
 
 /* The piece that starts at element i; its floats are where they were, or in the room. */
-static void piece_in(const qdqi_walk_row *row, const char *const *src, char *dst, int64_t i, int64_t n, piece *p) {
+static void piece_in(const qdqi_walk_row *row, const void *const *src, void *dst, int64_t i, int64_t n, piece *p) {
+    const qdqi_walk *w = &row->walk;
     p->n = n - i < PIECE ? n - i : PIECE;
     for (uint32_t k = 0; k < row->n_src; k++) {
-        const char *from = src[k] + i * row->bytes[k] * row->step[k];
-        p->src[k] = (const float *)(const void *)from;
+        const void *from = (const char *)src[k] + i * w->elem_bytes[k] * w->step[k];
+        p->src[k] = from;
         if (row->convert[k] == NULL) continue;
-        row->convert[k](from, p->room[k], row->step[k] != 0 ? (size_t)p->n : 1);
+        row->convert[k](from, p->room[k], w->step[k] != 0 ? (size_t)p->n : 1);
         p->src[k] = p->room[k];
     }
-    p->dst = row->convert[row->n_src] != NULL ? (void *)p->room[row->n_src] : dst + i * row->bytes[row->n_src];
+    p->dst =
+        row->convert[row->n_src] != NULL ? (void *)p->room[row->n_src] : (char *)dst + i * w->elem_bytes[row->n_src];
 }
 
-static void piece_out(const qdqi_walk_row *row, char *dst, int64_t i, const piece *p) {
+static void piece_out(const qdqi_walk_row *row, void *dst, int64_t i, const piece *p) {
     if (row->convert[row->n_src] != NULL)
-        row->convert[row->n_src](p->dst, dst + i * row->bytes[row->n_src], (size_t)p->n);
+        row->convert[row->n_src](p->dst, (char *)dst + i * row->walk.elem_bytes[row->n_src], (size_t)p->n);
 }
 
-static void unary_run(const qdqi_walk_row *row, const char *const *src, char *dst, int64_t n) {
+static void unary_run(const void *impl, const void *const *src, void *dst, int64_t n) {
+    const qdqi_walk_row *row = impl;
     qdqi_ref_unary_row *const fn = (qdqi_ref_unary_row *)row->kernel;
     piece p;
     for (int64_t i = 0; i < n; i += PIECE) {
         piece_in(row, src, dst, i, n, &p);
-        if (row->step[0] != 0) {
+        if (row->walk.step[0] != 0) {
             fn(p.src[0], p.dst, p.n, row->a, row->b);
         } else {
             for (int64_t k = 0; k < p.n; k++)
@@ -71,71 +74,81 @@ static void unary_run(const qdqi_walk_row *row, const char *const *src, char *ds
     }
 }
 
-static void binary_run(const qdqi_walk_row *row, const char *const *src, char *dst, int64_t n) {
+static void binary_run(const void *impl, const void *const *src, void *dst, int64_t n) {
+    const qdqi_walk_row *row = impl;
     qdqi_ref_binary_row *const fn = (qdqi_ref_binary_row *)row->kernel;
     piece p;
     for (int64_t i = 0; i < n; i += PIECE) {
         piece_in(row, src, dst, i, n, &p);
-        fn(p.dst, p.src[0], row->step[0], p.src[1], row->step[1], p.n);
+        fn(p.dst, p.src[0], row->walk.step[0], p.src[1], row->walk.step[1], p.n);
         piece_out(row, dst, i, &p);
     }
 }
 
-static void compare_run(const qdqi_walk_row *row, const char *const *src, char *dst, int64_t n) {
+static void compare_run(const void *impl, const void *const *src, void *dst, int64_t n) {
+    const qdqi_walk_row *row = impl;
     qk_compare_fn *const fn = (qk_compare_fn *)row->kernel;
     piece p;
     for (int64_t i = 0; i < n; i += PIECE) {
         piece_in(row, src, dst, i, n, &p);
-        fn(p.src[0], row->step[0], p.src[1], row->step[1], p.dst, (size_t)p.n);
+        fn(p.src[0], row->walk.step[0], p.src[1], row->walk.step[1], p.dst, (size_t)p.n);
     }
 }
 
-static void prelu_run(const qdqi_walk_row *row, const char *const *src, char *dst, int64_t n) {
+static void prelu_run(const void *impl, const void *const *src, void *dst, int64_t n) {
+    const qdqi_walk_row *row = impl;
     qk_prelu_fn *const fn = (qk_prelu_fn *)row->kernel;
     piece p;
     for (int64_t i = 0; i < n; i += PIECE) {
         piece_in(row, src, dst, i, n, &p);
-        fn(p.src[0], p.src[1], row->step[1], p.dst, (size_t)p.n);
+        fn(p.src[0], p.src[1], row->walk.step[1], p.dst, (size_t)p.n);
         piece_out(row, dst, i, &p);
     }
 }
 
 /* ---- bytes as they are ------------------------------------------------------------------------------------------ */
 
-static void select_run(const qdqi_walk_row *row, const char *const *src, char *dst, int64_t n) {
+static void select_run(const void *impl, const void *const *src, void *dst, int64_t n) {
+    const qdqi_walk_row *row = impl;
     qk_select_fn *const fn = (qk_select_fn *)row->kernel;
-    fn((const uint8_t *)src[0], row->step[0], src[1], row->step[1], src[2], row->step[2], dst, (size_t)n);
+    fn(src[0], row->walk.step[0], src[1], row->walk.step[1], src[2], row->walk.step[2], dst, (size_t)n);
 }
 
-static void logic_run(const qdqi_walk_row *row, const char *const *src, char *dst, int64_t n) {
+static void logic_run(const void *impl, const void *const *src, void *dst, int64_t n) {
+    const qdqi_walk_row *row = impl;
     qdqi_ref_binary_row *const fn = (qdqi_ref_binary_row *)row->kernel;
-    fn(dst, src[0], row->step[0], src[1], row->step[1], n);
+    fn(dst, src[0], row->walk.step[0], src[1], row->walk.step[1], n);
 }
 
-static void not_run(const qdqi_walk_row *row, const char *const *src, char *dst, int64_t n) {
+static void not_run(const void *impl, const void *const *src, void *dst, int64_t n) {
+    const qdqi_walk_row *row = impl;
+    const uint8_t *from = src[0];
+    uint8_t *to = dst;
     for (int64_t i = 0; i < n; i++)
-        dst[i] = src[0][i * row->step[0]] == 0;
+        to[i] = from[i * row->walk.step[0]] == 0;
 }
 
 /* ---- casts ------------------------------------------------------------------------------------------------------ */
 
-static void convert_run(const qdqi_walk_row *row, const char *const *src, char *dst, int64_t n) {
+static void convert_run(const void *impl, const void *const *src, void *dst, int64_t n) {
+    const qdqi_walk_row *row = impl;
     row->convert[0](src[0], dst, (size_t)n);
 }
 
 /* As ref_cast.c: floats toward zero and saturated, integers by their low bits, booleans by being other than 0. */
-static void cast_run(const qdqi_walk_row *row, const char *const *src, char *dst, int64_t n) {
+static void cast_run(const void *impl, const void *const *src, void *dst, int64_t n) {
+    const qdqi_walk_row *row = impl;
     const qdq_dtype from = row->dtype[0], to = row->dtype[1];
     const bool ints = !qdqi_dtype_is_float(from);
     for (int64_t i = 0; i < n; i++) {
-        const int64_t at = i * row->step[0];
+        const int64_t at = i * row->walk.step[0];
         if (to == QDQ_DTYPE_BOOLEAN) {
-            dst[i] = ints ? qdqi_load_i64(src[0], from, at) != 0 : qdqi_load_f64(src[0], from, at) != 0.0;
+            ((uint8_t *)dst)[i] = ints ? qdqi_load_i64(src[0], from, at) != 0 : qdqi_load_f64(src[0], from, at) != 0.0;
         } else if (qdqi_dtype_is_float(to)) {
             qdqi_store_f32(dst, to, i, qdqi_load_f32(src[0], from, at));
         } else if (ints) { /* little end first */
             const int64_t v = qdqi_load_i64(src[0], from, at);
-            memcpy(dst + i * row->bytes[1], &v, (size_t)row->bytes[1]);
+            memcpy((char *)dst + i * row->walk.elem_bytes[1], &v, (size_t)row->walk.elem_bytes[1]);
         } else {
             qdqi_store_i64(dst, to, i, qdqi_load_i64(src[0], from, at));
         }
@@ -152,7 +165,8 @@ static qdq_status walk(qdqi_lower *lw, const qdqi_op *op, const qdqi_walk_row *r
 
 qdq_status qdqi_lower_select(qdqi_lower *lw, const uint32_t in[3], uint32_t out, qdq_error *err) {
     const size_t bits = qdq_dtype_bits(qdqi_lower_val(lw, out)->desc.dtype);
-    qdqi_walk_row row = {.run = select_run, .n_src = 3, .kernel = (generic_fn *)qk_select_choose(bits / 8, NULL)};
+    qdqi_walk_row row = {
+        .run = select_run, .n_src = 3, .may_share = 6, .kernel = (generic_fn *)qk_select_choose(bits / 8, NULL)};
     if (row.kernel == NULL) return qdqi_refuse(err, "select", "sub_byte_dtype");
     return qdqi_lower_walk(lw, &row, in, NULL, out, GRAIN_MOVE, "native Select", err);
 }
@@ -166,7 +180,7 @@ static qdq_status lower_compare(qdqi_lower *lw, const qdqi_op *op, qk_compare_op
 /* The slope is one value, one per channel, or broadcasts. */
 static qdq_status lower_prelu(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) {
     const qdq_tensor_desc *src = &qdqi_lower_val(lw, op->in[0])->desc, *slope = &qdqi_lower_val(lw, op->in[1])->desc;
-    qdqi_walk_row row = {.run = prelu_run, .n_src = 2, .kernel = (generic_fn *)qk_prelu_choose(NULL)};
+    qdqi_walk_row row = {.run = prelu_run, .n_src = 2, .may_share = 1, .kernel = (generic_fn *)qk_prelu_choose(NULL)};
     qdq_tensor_desc along = *slope;
     QDQI_TRY(conversions(&row, lw, op->in, qdqi_lower_val(lw, op->out[0])->desc.dtype, err));
     const int32_t channel = qdqi_op_str_is(op, QDQI_A_DATA_FORMAT, "NCX") ? 1 : src->ndims - 1;
@@ -220,7 +234,8 @@ static qdq_status lower_genindex(qdqi_lower *lw, const qdqi_op *op, qdq_error *e
 }
 
 static qdq_status lower_unary(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) {
-    qdqi_walk_row row = {.run = unary_run, .n_src = 1, .kernel = (generic_fn *)qdqi_ref_unary_row_of(op->kind)};
+    qdqi_walk_row row = {
+        .run = unary_run, .n_src = 1, .may_share = 1, .kernel = (generic_fn *)qdqi_ref_unary_row_of(op->kind)};
     if (row.kernel == NULL) return qdqi_refuse(err, "elementwise", "no_kernel");
     QDQI_TRY(conversions(&row, lw, op->in, qdqi_lower_val(lw, op->out[0])->desc.dtype, err));
     qdqi_op_unary_ab(op, &row.a, &row.b);
@@ -229,7 +244,7 @@ static qdq_status lower_unary(qdqi_lower *lw, const qdqi_op *op, qdq_error *err)
 
 static qdq_status lower_binary(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) {
     const bool raw = op->kind == QDQI_OP_AND || op->kind == QDQI_OP_OR || op->kind == QDQI_OP_XOR;
-    qdqi_walk_row row = {.run = raw ? logic_run : binary_run, .n_src = 2};
+    qdqi_walk_row row = {.run = raw ? logic_run : binary_run, .n_src = 2, .may_share = 3};
     row.kernel = (generic_fn *)qdqi_ref_binary_row_of(op, raw ? QDQI_REF_RAW : QDQI_REF_F32);
     if (row.kernel == NULL || op->n_in != 2) return qdqi_refuse(err, "elementwise", "no_kernel");
     if (!raw) QDQI_TRY(conversions(&row, lw, op->in, qdqi_lower_val(lw, op->out[0])->desc.dtype, err));
@@ -237,7 +252,7 @@ static qdq_status lower_binary(qdqi_lower *lw, const qdqi_op *op, qdq_error *err
 }
 
 static qdq_status lower_not(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) {
-    const qdqi_walk_row row = {.run = not_run, .n_src = 1};
+    const qdqi_walk_row row = {.run = not_run, .n_src = 1, .may_share = 1};
     return walk(lw, op, &row, GRAIN_MOVE, err);
 }
 

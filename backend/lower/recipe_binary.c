@@ -6,14 +6,14 @@
 #include "base/dtype.h"
 #include "kernels/affine/affine.h"
 #include "kernels/binary/binary.h"
-#include "lower/single.h"
+#include "lower/walk.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_OPERANDS = QK_BINARY_MAX_STEPS + 1, LONG_RUN = 4096 };
+enum { LONG_RUN = 4096 };
 
 /* ---- the step ---------------------------------------------------------------------------------------------------- */
 
@@ -22,101 +22,30 @@ typedef struct binary_impl {
     qk_binary_fn *fn;
     qk_affine affine;
     qk_affine_fn *affine_fn; /* not NULL: the chain is a line per channel, and operands 1 and 2 are factor and shift */
-    uint32_t n_operands;     /* src, then one per step */
-    int64_t run;             /* elements of the inner run */
-    int32_t n_outer;
-    int64_t outer_dims[QDQ_MAX_NDIMS];
-    int64_t strides_bytes[MAX_OPERANDS + 1][QDQ_MAX_NDIMS]; /* of the outer dims; the last is dst */
-    int64_t elem_bytes[MAX_OPERANDS + 1];
-    int64_t n_rows;
+    qdqi_walk walk;          /* over src, then one operand per step */
 } binary_impl;
 
-typedef struct binary_job {
-    const binary_impl *impl;
-    void *const *bufs;
-    int64_t rows_per_chunk, elems_per_chunk; /* one of them splits */
-} binary_job;
-
-static void run_rows(const binary_impl *b, void *const *bufs, int64_t first_row, int64_t n_rows, int64_t first,
-                     int64_t n) {
-    const uint32_t n_ops = b->n_operands;
-    int64_t at[QDQ_MAX_NDIMS] = {0};
-    const char *src[MAX_OPERANDS];
-    char *dst = bufs[n_ops];
-    int64_t rest = first_row;
-    for (int32_t d = b->n_outer - 1; d >= 0; d--) {
-        at[d] = rest % b->outer_dims[d];
-        rest /= b->outer_dims[d];
-    }
-    for (uint32_t k = 0; k <= n_ops; k++) {
-        int64_t offset = 0;
-        for (int32_t d = 0; d < b->n_outer; d++)
-            offset += at[d] * b->strides_bytes[k][d];
-        const int step = k == 0 ? b->chain.src.step : k == n_ops ? 1 : b->chain.steps[k - 1].operand.step;
-        offset += first * b->elem_bytes[k] * step;
-        if (k == n_ops)
-            dst += offset;
-        else
-            src[k] = (const char *)bufs[k] + offset;
-    }
-    for (int64_t r = 0; r < n_rows; r++) {
-        const void *operands[QK_BINARY_MAX_STEPS];
-        for (uint32_t k = 1; k < n_ops; k++)
-            operands[k - 1] = src[k];
-        if (b->affine_fn != NULL)
-            b->affine_fn(&b->affine, operands[0], operands[1], (size_t)b->chain.steps[0].operand.step, src[0], dst,
-                         (size_t)n);
-        else
-            b->fn(&b->chain, src[0], operands, dst, (size_t)n);
-        for (int32_t d = b->n_outer - 1; d >= 0; d--) {
-            const bool more = ++at[d] < b->outer_dims[d];
-            const int64_t move = more ? 1 : 1 - b->outer_dims[d];
-            for (uint32_t k = 0; k < n_ops; k++)
-                src[k] += move * b->strides_bytes[k][d];
-            dst += move * b->strides_bytes[n_ops][d];
-            if (more) break;
-            at[d] = 0;
-        }
-    }
+static void chain_row(const void *impl, const void *const *src, void *dst, int64_t n) {
+    const binary_impl *b = impl;
+    b->fn(&b->chain, src[0], src + 1, dst, (size_t)n);
 }
 
-static void binary_chunk(int i, void *arg) {
-    const binary_job *job = arg;
-    const binary_impl *b = job->impl;
-    if (job->elems_per_chunk != 0) {
-        const int64_t first = i * job->elems_per_chunk;
-        const int64_t left = b->run - first;
-        if (left > 0) run_rows(b, job->bufs, 0, 1, first, left < job->elems_per_chunk ? left : job->elems_per_chunk);
-        return;
-    }
-    const int64_t first = i * job->rows_per_chunk;
-    const int64_t left = b->n_rows - first;
-    if (left > 0) run_rows(b, job->bufs, first, left < job->rows_per_chunk ? left : job->rows_per_chunk, 0, b->run);
+static void affine_row(const void *impl, const void *const *src, void *dst, int64_t n) {
+    const binary_impl *b = impl;
+    b->affine_fn(&b->affine, src[1], src[2], (size_t)b->walk.step[1], src[0], dst, (size_t)n);
 }
 
 static qdq_status binary_run(const void *impl, void *state, void *const *bufs, const qdq_engine *engine,
                              qdq_error *err) {
     (void)state, (void)err;
     const binary_impl *b = impl;
-    const int threads = qdqi_threads_for(engine, b->run * b->n_rows, QK_BINARY_GRAIN);
-    binary_job job = {.impl = b, .bufs = bufs};
-    if (b->n_rows == 1)
-        job.elems_per_chunk = ((b->run + threads - 1) / threads + 63) / 64 * 64;
-    else
-        job.rows_per_chunk = (b->n_rows + threads - 1) / threads;
-    qdqi_parallel(engine, threads, binary_chunk, &job);
+    qdqi_walk_run(&b->walk, b->affine_fn != NULL ? affine_row : chain_row, b, QK_BINARY_GRAIN, bufs, engine);
     return QDQ_OK;
 }
 
-/* An operand as large as the result, as wide, and laid out as it is. (The line's vectors are floats, and smaller.) */
+/* (The line's vectors are floats, and smaller.) */
 static bool binary_may_share(const void *impl, uint32_t k) {
-    const binary_impl *b = impl;
-    const uint32_t dst = b->n_operands;
-    if (k >= dst || b->elem_bytes[k] != b->elem_bytes[dst]) return false;
-    if ((k == 0 ? b->chain.src.step : b->chain.steps[k - 1].operand.step) != 1) return false;
-    for (int32_t d = 0; d < b->n_outer; d++)
-        if (b->strides_bytes[k][d] != b->strides_bytes[dst][d]) return false;
-    return true;
+    return qdqi_walk_is_alike(&((const binary_impl *)impl)->walk, k);
 }
 
 static const qdqi_step_ops binary_ops = {
@@ -136,13 +65,14 @@ typedef struct fold_impl {
 
 typedef struct builder {
     binary_impl impl;
+    uint32_t n_operands;
     qdq_tensor_desc dst;
-    qdq_tensor_desc descs[MAX_OPERANDS]; /* layouts in which the operands are read */
-    bool is_vector[MAX_OPERANDS];        /* along the channels, whose buffer waits for add_vectors: operands 1 and 2 */
-    fold_impl fold;                      /* that make them of … */
-    uint32_t parameters[4];              /* … these values */
-    float scalars[MAX_OPERANDS];         /* per step: its constant, where it has one; else NaN */
-    qdqi_buf bufs[MAX_OPERANDS + 1];
+    qdq_tensor_desc descs[QDQI_WALK_ENDS]; /* layouts in which the operands are read, then dst's */
+    bool is_vector[QDQI_WALK_SOURCES];  /* along the channels, whose buffer waits for add_vectors: operands 1 and 2 */
+    fold_impl fold;                     /* that make them of … */
+    uint32_t parameters[4];             /* … these values */
+    float scalars[QK_BINARY_MAX_STEPS]; /* per step: its constant, where it has one; else NaN */
+    qdqi_buf bufs[QDQI_WALK_ENDS];
 } builder;
 
 static bool end_dtype(qdq_dtype dtype) {
@@ -152,7 +82,7 @@ static bool end_dtype(qdq_dtype dtype) {
 /* Read an operand: its integers when it is dequantized by constants, else its floats. */
 static qdq_status add_operand(qdqi_lower *lw, builder *b, const qdqi_operand *operand, qk_binary_end *end,
                               qdq_error *err) {
-    if (b->impl.n_operands == MAX_OPERANDS) return qdqi_refuse(err, "binary", "too_many_operands");
+    if (b->n_operands == QDQI_WALK_SOURCES) return qdqi_refuse(err, "binary", "too_many_operands");
     uint32_t value = operand->value;
     *end = (qk_binary_end){.dtype = QDQ_DTYPE_F32, .step = 1};
     const bool x8 = operand->dq_op != QDQI_NONE && qdqi_qparams_is_const_tensor(&operand->q) &&
@@ -165,7 +95,7 @@ static qdq_status add_operand(qdqi_lower *lw, builder *b, const qdqi_operand *op
     } else {
         QDQI_TRY(qdqi_operand_as_float(lw, operand, err));
     }
-    const uint32_t k = b->impl.n_operands++;
+    const uint32_t k = b->n_operands++;
     b->descs[k] = qdqi_lower_val(lw, value)->desc;
     end->dtype = b->descs[k].dtype;
     if (!end_dtype(end->dtype)) return qdqi_refuse(err, "binary", "operand_dtype");
@@ -173,17 +103,15 @@ static qdq_status add_operand(qdqi_lower *lw, builder *b, const qdqi_operand *op
         memcpy(b->descs[k].strides, b->dst.strides, sizeof b->dst.strides);
     else
         qdqi_set_dense(&b->descs[k]);
-    b->impl.elem_bytes[k] = (int64_t)qdq_dtype_bits(end->dtype) / 8;
     return qdqi_lower_read_as(lw, value, &b->descs[k], &b->bufs[k], err);
 }
 
 static qdq_status add_scalar(qdqi_lower *lw, builder *b, qk_binary_op op, float value, qdq_error *err) {
-    if (b->impl.n_operands == MAX_OPERANDS) return qdqi_refuse(err, "binary", "too_many_operands");
-    const uint32_t k = b->impl.n_operands++;
+    if (b->n_operands == QDQI_WALK_SOURCES) return qdqi_refuse(err, "binary", "too_many_operands");
+    const uint32_t k = b->n_operands++;
     b->scalars[b->impl.chain.n_steps] = value;
     b->impl.chain.steps[b->impl.chain.n_steps++] = (qk_binary_step){op, {.dtype = QDQ_DTYPE_F32, .step = 0}};
     b->descs[k] = (qdq_tensor_desc){.dtype = QDQ_DTYPE_F32, .layout = QDQ_LAYOUT_STRIDED};
-    b->impl.elem_bytes[k] = 4;
     return qdqi_lower_const(lw, &value, sizeof value, &b->bufs[k], err);
 }
 
@@ -255,14 +183,13 @@ static const qdqi_step_ops fold_ops = {.provider = "native", .run = fold_run, .i
 
 /* A place for a vector along the channels; add_vectors will fill it. */
 static qdq_status add_channel_vector(builder *b, qk_binary_op op, int32_t channel, qdq_error *err) {
-    if (b->impl.n_operands == MAX_OPERANDS) return qdqi_refuse(err, "binary", "too_many_operands");
-    const uint32_t k = b->impl.n_operands++;
+    if (b->n_operands == QDQI_WALK_SOURCES) return qdqi_refuse(err, "binary", "too_many_operands");
+    const uint32_t k = b->n_operands++;
     b->impl.chain.steps[b->impl.chain.n_steps++] = (qk_binary_step){op, {.dtype = QDQ_DTYPE_F32, .step = 1}};
     b->descs[k] = (qdq_tensor_desc){.dtype = QDQ_DTYPE_F32, .ndims = b->dst.ndims, .layout = QDQ_LAYOUT_STRIDED};
     for (int32_t d = 0; d < b->dst.ndims; d++)
         b->descs[k].dims[d] = d == channel ? b->dst.dims[d] : 1;
     qdqi_set_dense(&b->descs[k]);
-    b->impl.elem_bytes[k] = 4;
     b->is_vector[k] = true;
     return QDQ_OK;
 }
@@ -284,80 +211,35 @@ static qdq_status add_batchnorm(qdqi_lower *lw, builder *b, const qdqi_chain *ch
 
 /* ---- the walk ---------------------------------------------------------------------------------------------------- */
 
-/* dst dims in memory order, outermost first */
-static void order_by_stride(const qdq_tensor_desc *dst, int32_t *order, int32_t *n_out) {
-    int32_t n = 0;
-    for (int32_t d = 0; d < dst->ndims; d++) {
-        if (dst->dims[d] == 1) continue;
-        int32_t k = n++;
-        for (; k > 0 && dst->strides[order[k - 1]] < dst->strides[d]; k--)
-            order[k] = order[k - 1];
-        order[k] = d;
-    }
-    *n_out = n;
-}
-
-/* Stride of operand k along dst dim d (0 where it broadcasts). */
-static int64_t stride_of(const builder *b, uint32_t k, int32_t d) {
-    const qdq_tensor_desc *desc = k == b->impl.n_operands ? &b->dst : &b->descs[k];
-    const int32_t own = d - (b->dst.ndims - desc->ndims);
-    return own < 0 || desc->dims[own] == 1 ? 0 : desc->strides[own];
-}
-
-static void set_walk(builder *b) {
-    int32_t order[QDQ_MAX_NDIMS], n;
-    order_by_stride(&b->dst, order, &n);
-    const uint32_t n_ops = b->impl.n_operands;
-    int64_t run = 1;
-    int steps[MAX_OPERANDS + 1];
-    int32_t inner = n;
-    for (uint32_t k = 0; k <= n_ops; k++)
-        steps[k] = n == 0 ? (k == n_ops) : stride_of(b, k, order[n - 1]) != 0;
-    while (inner > 0) {
-        const int32_t d = order[inner - 1];
-        bool fits = true;
-        for (uint32_t k = 0; k <= n_ops; k++)
-            fits = fits && stride_of(b, k, d) == (steps[k] != 0 ? run : 0);
-        if (!fits) break;
-        run *= b->dst.dims[d];
-        inner--;
-    }
-    b->impl.run = run;
-    b->impl.n_rows = 1;
-    b->impl.n_outer = inner;
-    for (int32_t i = 0; i < inner; i++) {
-        b->impl.outer_dims[i] = b->dst.dims[order[i]];
-        b->impl.n_rows *= b->impl.outer_dims[i];
-        for (uint32_t k = 0; k <= n_ops; k++)
-            b->impl.strides_bytes[k][i] = stride_of(b, k, order[i]) * b->impl.elem_bytes[k];
-    }
-    b->impl.chain.src.step = steps[0];
-    for (uint32_t k = 1; k < n_ops; k++)
-        b->impl.chain.steps[k - 1].operand.step = steps[k];
+static qdq_status set_walk(builder *b, qdq_error *err) {
+    binary_impl *impl = &b->impl;
+    b->descs[b->n_operands] = b->dst;
+    QDQI_TRY(qdqi_walk_init(b->descs, b->n_operands, &impl->walk, err));
+    impl->chain.src.step = impl->walk.step[0];
+    for (uint32_t k = 1; k < b->n_operands; k++)
+        impl->chain.steps[k - 1].operand.step = impl->walk.step[k];
+    return QDQ_OK;
 }
 
 /* Channels last make runs as short as there are channels, and a call for each: when only such vectors end the run, it
  * gets longer by repeating them. Returns how many times. */
 static int64_t lengthen_run(builder *b) {
-    binary_impl *impl = &b->impl;
-    const int32_t d = impl->n_outer - 1;
-    const uint32_t n_ops = impl->n_operands;
-    if (d < 0 || impl->run < 1 || impl->run >= LONG_RUN || impl->outer_dims[d] < 1) return 1;
-    for (uint32_t k = 0; k <= n_ops; k++) {
-        const int step = k == 0 ? impl->chain.src.step : k == n_ops ? 1 : impl->chain.steps[k - 1].operand.step;
-        const int64_t stride = impl->strides_bytes[k][d];
-        const bool repeats = k < n_ops && b->is_vector[k];
-        if (stride != (step == 0 || repeats ? 0 : impl->run * impl->elem_bytes[k])) return 1;
+    qdqi_walk *w = &b->impl.walk;
+    const int32_t d = w->n_outer - 1;
+    if (d < 0 || w->run < 1 || w->run >= LONG_RUN || w->outer_dims[d] < 1) return 1;
+    for (uint32_t k = 0; k <= w->n_src; k++) {
+        const bool repeats = k < w->n_src && b->is_vector[k];
+        if (w->strides_bytes[k][d] != (w->step[k] == 0 || repeats ? 0 : w->run * w->elem_bytes[k])) return 1;
     }
-    int64_t times = LONG_RUN / impl->run;
-    times = times < impl->outer_dims[d] ? times : impl->outer_dims[d];
-    while (impl->outer_dims[d] % times != 0)
+    int64_t times = LONG_RUN / w->run;
+    times = times < w->outer_dims[d] ? times : w->outer_dims[d];
+    while (w->outer_dims[d] % times != 0)
         times--;
-    for (uint32_t k = 0; k <= n_ops; k++)
-        impl->strides_bytes[k][d] *= times;
-    impl->outer_dims[d] /= times;
-    impl->n_rows /= times;
-    impl->run *= times;
+    for (uint32_t k = 0; k <= w->n_src; k++)
+        w->strides_bytes[k][d] *= times;
+    w->outer_dims[d] /= times;
+    w->n_rows /= times;
+    w->run *= times;
     return times;
 }
 
@@ -468,7 +350,7 @@ qdq_status qdqi_recipe_binary(qdqi_lower *lw, const qdqi_part *part, qdq_error *
     qdqi_chain *chain = qdqi_arena_alloc(&lw->arena, 1, sizeof *chain);
     builder *b = qdqi_arena_alloc(&lw->arena, 1, sizeof *b);
     if (chain == NULL || b == NULL) return QDQI_NO_MEMORY(err);
-    for (uint32_t i = 0; i < MAX_OPERANDS; i++)
+    for (uint32_t i = 0; i < QK_BINARY_MAX_STEPS; i++)
         b->scalars[i] = NAN;
     QDQI_TRY(qdqi_chain_build(lw, part, chain, err));
     const qdqi_op *root = &lw->graph->ops[part->root];
@@ -512,16 +394,15 @@ qdq_status qdqi_recipe_binary(qdqi_lower *lw, const qdqi_part *part, qdq_error *
     }
     for (uint32_t i = 0; i < n_taken; i++)
         QDQI_TRY(add_link(lw, b, &chain->links[i], err));
-    b->impl.elem_bytes[b->impl.n_operands] = (int64_t)qdq_dtype_bits(b->dst.dtype) / 8;
-    set_walk(b);
+    QDQI_TRY(set_walk(b, err));
     b->fold.times = lengthen_run(b);
     const bool line = fold_line(b);
     QDQI_TRY(add_vectors(lw, b, err));
-    b->impl.chain.stream =
-        (size_t)(b->impl.run * b->impl.n_rows * b->impl.elem_bytes[b->impl.n_operands]) >= qk_isa_stream_bytes();
+    const qdqi_walk *walk = &b->impl.walk;
+    b->impl.chain.stream = (size_t)(walk->run * walk->n_rows * walk->elem_bytes[walk->n_src]) >= qk_isa_stream_bytes();
     b->impl.fn = qk_binary_choose(&b->impl.chain, NULL);
     if (b->impl.fn == NULL) return qdqi_refuse(err, "binary", "no_kernel");
-    QDQI_TRY(qdqi_lower_write(lw, out, &b->dst, &b->bufs[b->impl.n_operands], err));
+    QDQI_TRY(qdqi_lower_write(lw, out, &b->dst, &b->bufs[b->n_operands], err));
     binary_impl *impl = qdqi_malloc(sizeof *impl);
     if (impl == NULL) return QDQI_NO_MEMORY(err);
     *impl = b->impl;
@@ -531,7 +412,7 @@ qdq_status qdqi_recipe_binary(qdqi_lower *lw, const qdqi_part *part, qdq_error *
     else if (snprintf(note, sizeof note, "native binary %s -> %s (%u steps)", qdq_dtype_name(impl->chain.src.dtype),
                       qdq_dtype_name(impl->chain.dst.dtype), impl->chain.n_steps) < 0)
         note[0] = '\0';
-    QDQI_TRY(qdqi_plan_step(lw->plan, &binary_ops, impl, b->bufs, b->impl.n_operands + 1, lw->part, note, err));
+    QDQI_TRY(qdqi_plan_step(lw->plan, &binary_ops, impl, b->bufs, b->n_operands + 1, lw->part, note, err));
     QDQI_TRY(qdqi_lower_written(lw, out, err));
     return qdqi_lower_links(lw, chain, n_taken, err); /* what is not of this kind */
 }

@@ -111,6 +111,28 @@ TEST(ApiInPlace, TablesAndFloats) {
     floats.EveryPairIsRight();
 }
 
+TEST(ApiInPlace, ChoicesAndWhatHasNoPrimitive) {
+    const struct {
+        const char *text;
+        size_t n_pairs;
+    } cases[] = {
+        {"c:boolean 7x90; x:f32 7x90; z:f32 7x90; y = Select(c, x, z)", 2},
+        {"c:boolean 7x90; x:u8 7x90; z:u8 90; y = Where(c, x, z)", 1}, // not the condition, though it is as wide
+        {"x:f32 7x90; s:f32 90; y = PReLU(x, s) {data_format=NXC}", 1},
+        {"x:f32 90x90; s:f32 90x90; y = PReLU(x, s) {per_channel_broadcast=false}", 1}, // not the slope
+        {"x:f32 7x90; y = Ceil(x)", 1},
+        {"x:f32 7x90; z:f32 7x90; y = Mod(x, z) {fmod=true}", 2},
+        {"x:f32 7x90; z:f32 7x90; y = GreaterEqual(x, z)", 0},
+        {"x:boolean 7x90; z:boolean 7x90; y = Xor(x, z)", 2},
+        {"x:boolean 7x90; y = Not(x)", 1},
+    };
+    for (const auto &row : cases) {
+        Compiled c(row.text);
+        EXPECT_EQ(c.pairs.size(), row.n_pairs) << row.text;
+        c.EveryPairIsRight();
+    }
+}
+
 TEST(ApiInPlace, NotWhereBytesWouldBeOverwrittenBeforeTheyAreRead) {
     const char *const cases[] = {
         "x:u8 4x16; z:u8 16; a = Dequantize(x); b = Dequantize(z); s = Add(b, a); y = Quantize(s)", // z is read per row
