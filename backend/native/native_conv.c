@@ -114,6 +114,9 @@ static qdq_status run(const void *opaque, void *const *bufs, const qdq_engine *e
         bind_scales(impl, bufs, &res.args);
         res.args.bias = bias;
         r.src = (const char *)bufs[impl->src] + image * impl->image_stride;
+        qk_plain plain;
+        const bool is_plain = !r.use_weights_zp && qk_post_plain(res.post, &res.args, &plain);
+        r.plain = is_plain && qk_conv_plain(c, &plain, scratch) ? &plain : NULL;
         qdqi_parallel(engine, n_parts, run_part, (void *)(uintptr_t)&j);
     }
     return QDQ_OK;

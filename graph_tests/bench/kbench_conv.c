@@ -16,7 +16,7 @@ typedef struct conv_case {
     qk_post_args args;
     qk_conv_weights weights;
     bench_tensor tensors[4]; /* src, weights, bias, dst */
-    void *packed, *terms, *scratch[MAX_PARTS];
+    void *packed, *terms[MAX_PARTS], *scratch[MAX_PARTS];
 } conv_case;
 
 static void *aligned(size_t bytes) {
@@ -28,15 +28,14 @@ static void *aligned(size_t bytes) {
 /* The level decides how large things are: they are made here, and live until the next level. */
 static qk_isa prepare(void *arg, int n_threads) {
     conv_case *c = arg;
-    free(c->packed), free(c->terms);
+    free(c->packed);
     for (int i = 0; i < MAX_PARTS; i++)
-        free(c->scratch[i]), c->scratch[i] = NULL;
+        free(c->scratch[i]), free(c->terms[i]), c->scratch[i] = c->terms[i] = NULL;
     if (!qk_conv_init(&c->conv)) exit(1);
     c->finish = qk_post_choose(&c->post, NULL);
     c->packed = aligned(c->conv.packed_bytes);
-    c->terms = aligned(c->conv.terms_bytes);
     for (int i = 0; i < n_threads && i < MAX_PARTS; i++)
-        c->scratch[i] = aligned(c->conv.scratch_bytes);
+        c->scratch[i] = aligned(c->conv.scratch_bytes), c->terms[i] = aligned(c->conv.terms_bytes);
     qk_conv_pack(&c->conv, &c->weights, c->packed);
     return qk_conv_isa(&c->conv);
 }
@@ -50,8 +49,11 @@ static void finish(void *arg, void *sums, size_t stride, int64_t first, size_t n
 static void run(void *arg, int part, int n_parts) {
     conv_case *c = arg;
     size_t n, first = kbench_part(c->conv.n_tasks, 1, part, n_parts, &n);
-    qk_conv_run r = {.src = c->tensors[0].data, .packed = c->packed, .terms = c->terms, .finish = finish, .arg = arg};
-    if (!c->conv.is_float) r.use_weights_zp = qk_conv_terms(&c->conv, c->packed, 0, NULL, 0, NULL, c->terms);
+    qk_conv_run r = {
+        .src = c->tensors[0].data, .packed = c->packed, .terms = c->terms[part], .finish = finish, .arg = arg};
+    if (!c->conv.is_float) r.use_weights_zp = qk_conv_terms(&c->conv, c->packed, 0, NULL, 0, NULL, c->terms[part]);
+    qk_plain plain;
+    if (qk_post_plain(&c->post, &c->args, &plain) && qk_conv_plain(&c->conv, &plain, c->terms[part])) r.plain = &plain;
     if (n) qk_conv_run_tasks(&c->conv, &r, first, n, c->scratch[part]);
 }
 
@@ -158,9 +160,9 @@ static void measure(kbench *b, const shape *s, qdq_dtype src) {
                               .peer = peer,
                               .arg = &c};
     kbench_measure(b, &kase);
-    free(c.packed), free(c.terms);
+    free(c.packed);
     for (int i = 0; i < MAX_PARTS; i++)
-        free(c.scratch[i]);
+        free(c.scratch[i]), free(c.terms[i]);
 }
 
 void kbench_conv(kbench *b) {

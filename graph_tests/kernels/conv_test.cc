@@ -1,6 +1,7 @@
 #include "guard_pages.h"
 #include "kernel_data.h"
 #include "kernels/conv/conv.h"
+#include "kernels/post/post.h"
 
 #include <cmath>
 #include <gtest/gtest.h>
@@ -220,6 +221,8 @@ class Convolution : public testing::Test {
         EXPECT_GE(seen, 1);
     }
 
+    uint64_t results_seed_ = 77;
+    int results_ = 0;            // made in registers
     uint32_t large_weights_ = 0; // 0: any weights; else only one of so many may be large
 
   private:
@@ -249,6 +252,72 @@ class Convolution : public testing::Test {
             else
                 ASSERT_EQ(r.sums[i], c.sums[i]) << "sum " << i;
         }
+        if (run.use_weights_zp) return;
+        for (int i = 0; i < 3 && !HasFatalFailure(); i++)
+            CheckResults(c, run, r, terms.at_end(), scratch.at_end());
+    }
+
+    // Results made of sums in registers are, to the byte, what kernels/post makes of the sums in memory.
+    void CheckResults(const Conv &c, qk_conv_run run, const Result &sums, void *terms, void *scratch) {
+        const size_t oc = size_t(c.g.groups * c.g.oc), gap = results_seed_ % 3 == 0 ? 0 : 5, stride = oc + gap;
+        auto pick = [&](uint32_t n) { return kd_next(&results_seed_) % n; };
+        qk_post post = {};
+        post.acc = c.conv.is_float ? QDQ_DTYPE_F32 : QDQ_DTYPE_S32;
+        post.dst = c.conv.is_float || pick(4) == 0 ? QDQ_DTYPE_F32 : pick(2) ? QDQ_DTYPE_U8 : QDQ_DTYPE_S8;
+        const bool to_bytes = post.dst != QDQ_DTYPE_F32;
+        post.scale = to_bytes || pick(3) ? pick(3) ? QK_POST_SCALE_COL : QK_POST_SCALE_COMMON : QK_POST_SCALE_NONE;
+        if (pick(2)) post.bias = QDQ_DTYPE_F32;
+        switch (pick(3)) {
+        case 0: post.steps[post.n_steps++].op = QK_POST_RELU; break;
+        case 1:
+            if (to_bytes) {
+                qk_post_step *s = &post.steps[post.n_steps++];
+                s->op = QK_POST_CLIP, s->alpha = float(pick(100)) - 60.3f, s->beta = s->alpha + float(pick(90));
+            }
+            break;
+        default: break;
+        }
+        if (to_bytes && pick(2)) post.steps[post.n_steps++].op = QK_POST_ROUND;
+        post.dst_has_zp = to_bytes && pick(2);
+        const size_t elem = to_bytes ? 1 : 4;
+        std::vector<float> scale(oc), bias(oc);
+        const bool is_large = pick(8) == 0;
+        for (size_t i = 0; i < oc; i++) { // some ties: powers of two
+            scale[i] = is_large ? 3e8f : pick(3) == 0 ? 0x1p-6f : 0.0007f * float(1 + pick(9));
+            bias[i] = pick(9) == 0 ? -0.0f : float(int32_t(pick(4000)) - 2000) / 16.0f;
+        }
+        GuardedBytes made(((c.n_pixels - 1) * stride + oc) * elem);
+        std::vector<uint8_t> expected(made.size(), 0x5a);
+        memset(made.at_end(), 0x5a, made.size());
+        qk_post_args args = {};
+        args.scale_common = post.scale == QK_POST_SCALE_COL ? 0.75f : 0.0123f, args.scale = scale.data(),
+        args.bias = bias.data();
+        args.dst_zp = post.dst == QDQ_DTYPE_U8 ? int32_t(pick(256)) : int32_t(pick(256)) - 128;
+        args.dst = made.at_end(), args.dst_stride = ptrdiff_t(stride);
+        qk_plain plain;
+        ASSERT_TRUE(qk_post_plain(&post, &args, &plain));
+        if (!qk_conv_plain(&c.conv, &plain, terms)) {
+            EXPECT_TRUE((is_large && to_bytes) || !c.conv.ends);
+            return;
+        }
+        results_++;
+        run.plain = &plain;
+        run.finish = nullptr;
+        const size_t half = c.conv.n_tasks / 2;
+        memset(scratch, 0x7f, c.conv.scratch_bytes);
+        qk_conv_run_tasks(&c.conv, &run, half, c.conv.n_tasks - half, scratch);
+        qk_conv_run_tasks(&c.conv, &run, 0, half, scratch);
+        std::vector<int32_t> acc(sums.sums.size());
+        for (size_t i = 0; i < acc.size(); i++) {
+            const float f = float(sums.sums[i]);
+            acc[i] = int32_t(sums.sums[i]);
+            if (c.conv.is_float) memcpy(&acc[i], &f, 4);
+        }
+        args.dst = expected.data();
+        qk_post_choose(&post, nullptr)(&post, &args, acc.data(), oc, 0, c.n_pixels, 0, oc);
+        ASSERT_EQ(memcmp(made.at_end(), expected.data(), expected.size()), 0)
+            << qdq_dtype_name(post.dst) << " scale " << post.scale << " bias " << post.bias << " steps "
+            << post.n_steps;
     }
     qk_isa before_;
 };
@@ -368,6 +437,15 @@ TEST_F(Convolution, ShapesOfNetworks) {
                       w == QDQ_DTYPE_U8 ? std::vector<int32_t>{128} : std::vector<int32_t>{}, kd_next(&seed));
                 if (HasFatalFailure()) return;
             }
+}
+
+// What the checks above compare besides sums is something.
+TEST_F(Convolution, ResultsAreMadeInRegisters) {
+    if (!qk_isa_host_has(QK_ISA_avx2)) GTEST_SKIP() << "no level of this machine makes results in registers";
+    uint64_t seed = 17;
+    for (int i = 0; i < 40; i++)
+        Check(RandomGeometry(&seed, i % 2 == 0, false), QDQ_DTYPE_U8, QDQ_DTYPE_S8, 3, {}, kd_next(&seed));
+    EXPECT_GT(results_, 40);
 }
 
 // Weights of which few are large have a form of their own where bytes are multiplied in pairs.

@@ -1,6 +1,8 @@
 #include "kernels/conv/conv_half.h"
 #include "kernels/conv/conv_impl.h"
 
+#include <math.h>
+
 static bool is_x8(qdq_dtype d) {
     return d == QDQ_DTYPE_U8 || d == QDQ_DTYPE_S8;
 }
@@ -24,6 +26,11 @@ static bool axis_ok(const qk_conv *c, int a) {
            c->kernel[a] - 1 <= limit / c->dilation[a] && c->out[a] <= ((int64_t)1 << 40) / c->stride[a];
 }
 
+/* terms: what is added to the slots | zero points of their weights | their scales and biases, for results */
+static size_t end_at(const qk_conv *c) {
+    return c->is_float ? 0 : c->n_slots * (qk_conv_sums_pixels(c) ? 8 : 4);
+}
+
 bool qk_conv_init(qk_conv *c) {
     c->is_float = is_float(c->src);
     if (c->is_float ? c->weights != c->src : !is_x8(c->src) || !is_x8(c->weights)) return false;
@@ -40,7 +47,7 @@ bool qk_conv_init(qk_conv *c) {
     c->m = c->oc;
     c->is_depthwise = c->ic == 1 && c->oc == 1 && !c->transposed;
     if (!(c->is_depthwise ? qk_conv_depthwise_init : qk_conv_panels_init)(c)) return false;
-    c->terms_bytes = c->is_float ? 0 : c->n_slots * (qk_conv_sums_pixels(c) ? 8 : 4);
+    c->terms_bytes = end_at(c) + 8 * c->n_slots;
     return true;
 }
 
@@ -92,6 +99,60 @@ bool qk_conv_terms(const qk_conv *c, const void *packed, int32_t src_zp, const i
         any = any || zw != 0;
     }
     return any;
+}
+
+/* 2^31 times a scale, a bias and a zero point added stay below 2^30. A NaN is not safe. */
+static bool is_safe(float scale, float bias) {
+    return fabsf(scale) <= 0.25f && fabsf(bias) <= 0x1p28f;
+}
+
+/* For the channels of a group from `ch` on, in order. False: one is not safe. */
+static bool plain_group(const qk_conv *c, const qk_plain *p, int64_t ch, float *scales, float *biases) {
+    bool safe = true;
+    for (int64_t i = 0; p->has_scale && i < c->m; i++) {
+        scales[i] = p->scale == NULL ? p->scale_common : p->scale_common * p->scale[ch + i];
+        safe &= is_safe(scales[i], 0.0f);
+    }
+    for (int64_t i = 0; p->bias != NULL && i < c->m; i++) {
+        biases[i] = p->bias[ch + i];
+        safe &= is_safe(0.0f, biases[i]);
+    }
+    return safe;
+}
+
+bool qk_conv_plain(const qk_conv *c, const qk_plain *p, void *terms) {
+    const bool to_bytes = p->dst == QDQ_DTYPE_U8 || p->dst == QDQ_DTYPE_S8;
+    if (!c->ends || (!to_bytes && p->dst != QDQ_DTYPE_F32) || (to_bytes && (c->is_float || !p->has_scale)))
+        return false;
+    float *scales = (float *)(void *)((char *)terms + end_at(c)), *biases = scales + c->n_slots;
+    memset(scales, 0, c->n_slots * 2 * sizeof *scales);
+    bool safe = is_safe(0.0f, p->shift);
+    for (int64_t g = 0; g < c->g; g++) {
+        const size_t slot = qk_conv_slot(c, g * c->m);
+        safe &= plain_group(c, p, g * c->m, scales + slot, biases + slot);
+    }
+    return safe || !to_bytes;
+}
+
+qk_conv_end qk_conv_end_of(const qk_conv *c, const qk_conv_run *r, size_t slot, int64_t channel, size_t n_cols,
+                           int64_t pixel) {
+    const qk_plain *p = r->plain;
+    const float *scales = (const float *)(const void *)((const char *)r->terms + end_at(c));
+    const ptrdiff_t bytes = p->dst == QDQ_DTYPE_F32 ? 4 : 1;
+    return (qk_conv_end){.scale = p->has_scale ? scales + slot : NULL,
+                         .bias = p->bias != NULL ? scales + c->n_slots + slot : NULL,
+                         .shift = p->shift,
+                         .has_shift = p->has_shift,
+                         .is_relu = p->is_relu,
+                         .is_signed = p->dst == QDQ_DTYPE_S8,
+                         .is_floats = p->dst == QDQ_DTYPE_F32,
+                         .zp = (int16_t)p->zp,
+                         .low = p->low,
+                         .high = p->high,
+                         .n_cols = n_cols,
+                         .dst =
+                             (uint8_t *)p->dst_data + ((ptrdiff_t)pixel * p->dst_stride + (ptrdiff_t)channel) * bytes,
+                         .step = p->dst_stride * bytes};
 }
 
 void qk_conv_run_tasks(const qk_conv *c, const qk_conv_run *r, size_t first, size_t n, void *scratch) {

@@ -8,7 +8,8 @@
  *     integer   X u8 s8, W u8 s8; the sum is exact (modulo 2^32), the same on every level of instruction set
  *     float     X f32 bf16 f16, W of the same type; sums in f32, in an order that depends on the level
  *
- * The sums of some pixels and channels at a time go to the caller's function, which makes results of them. Spatial axes are
+ * The sums of some pixels and channels at a time go to the caller's function, which makes results of them; common results are made
+ * without it, while sums are in registers. Spatial axes are
  * d, h, w; unused ones (the first) have extent, kernel, stride and dilation 1, padding 0. Pixels are numbered through
  * n, d, h, w: pixel p of X is at element p * src_stride, its channels side by side. No image is unfolded: what is multiplied are
  * rows of channels where they lie, or lines copied with their padding where bytes must change first.
@@ -17,7 +18,7 @@
 #define QK_CONV_H
 
 #include "kernels/isa/isa.h"
-#include "qdq/qdq.h"
+#include "kernels/simd/plain.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -44,6 +45,7 @@ typedef struct qk_conv {
     int64_t chunk[3], n_chunks[3], n_cells[3]; /* outputs done at a time; columns (lines, planes) they read */
     int64_t n_splits;                          /* of the panels */
     size_t n_tasks, packed_bytes, terms_bytes, scratch_bytes;
+    bool ends; /* the level can make results */
 } qk_conv;
 
 /* Weights as they come; strides in elements. Transposed ones have the same axes: o is what comes out. */
@@ -65,6 +67,7 @@ typedef struct qk_conv_run {
     bool use_weights_zp; /* what qk_conv_terms answered */
     qk_conv_finish *finish;
     void *arg;
+    const qk_plain *plain; /* not NULL: what is done instead; qk_conv_plain said yes to it */
 } qk_conv_run;
 
 /* Check, choose under the present cap, and set the sizes. False: a type or an extent out of range (n may be 0), or sizes that
@@ -78,6 +81,9 @@ void qk_conv_pack(const qk_conv *conv, const qk_conv_weights *weights, void *pac
  * pixel: for qk_conv_run. Integer only. */
 bool qk_conv_terms(const qk_conv *conv, const void *packed, int32_t src_zp, const int32_t *weights_zps, size_t n_zps,
                    const int32_t *bias, void *terms);
+/* Can these results be made in registers? Then writes to `terms` (after qk_conv_terms) what the tasks need of it. The caller sees to
+ * it that no zero point of weights is used. To bytes, only where no value can leave 32 bits. */
+bool qk_conv_plain(const qk_conv *conv, const qk_plain *plain, void *terms);
 /* Tasks first … first+n-1 of n_tasks; `scratch` holds scratch_bytes, aligned to 64. Each output is in one task. */
 void qk_conv_run_tasks(const qk_conv *conv, const qk_conv_run *run, size_t first, size_t n, void *scratch);
 

@@ -50,6 +50,7 @@ bool qk_conv_depthwise_init(qk_conv *c) {
             i++;
         c->row = rows[i];
     }
+    c->ends = false;
     c->is_woven = true;
     if (span_of(c, QK_DW_OUTPUTS) > MAX_SPAN) c->is_woven = span_of(c, QK_DW_OUTPUTS) <= c->kernel[2] * QK_DW_OUTPUTS;
     const int64_t budget = COLUMNS / (int64_t)n_groups(c); /* all sets of lines in L1 */

@@ -3,6 +3,7 @@
 #define QK_CONV_IMPL_H
 
 #include "kernels/conv/conv.h"
+#include "kernels/conv/conv_end.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -37,6 +38,10 @@ static inline size_t qk_conv_elem_bytes(const qk_conv *c) {
 static inline const uint8_t *qk_conv_pixel(const qk_conv *c, const void *src, int64_t pixel) {
     return (const uint8_t *)src + (size_t)(pixel * c->src_stride) * qk_conv_elem_bytes(c);
 }
+
+/* The results of n_cols channels from `channel` on, whose first slot is `slot`; pixel `pixel` is the first row. */
+qk_conv_end qk_conv_end_of(const qk_conv *c, const qk_conv_run *r, size_t slot, int64_t channel, size_t n_cols,
+                           int64_t pixel);
 
 /* A weight as it is stored; float ones. */
 int32_t qk_conv_weight(const qk_conv *c, const qk_conv_weights *w, int64_t at);

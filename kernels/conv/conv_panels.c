@@ -15,18 +15,29 @@ static const qk_tile_row *const rows_of_floats[] = {
 };
 
 enum {
-    LOT = 4 * QK_TILE_ROWS,        /* rows whose sums are finished at a time … */
+    LOT = 2 * QK_TILE_ROWS,        /* rows whose sums are finished at a time … */
     MOST = LOT + QK_TILE_ROWS - 1, /* … or a few more, at the end */
     CHUNK = 96,                    /* rows of a chunk, about */
     CHUNK_OF_MANY = 240,           /* with weights that no cache close by holds */
     TABLE = 8192,                  /* addresses, about */
     SLACK = 64,                    /* behind what is copied: tiles read whole dwords */
     SHORT_RUN = 12,                /* bytes: shorter taps are better copied and fused */
-    FEW_TASKS = 16
+    FEW_TASKS = 16,
+    FEW_ROWS = 18 /* of a chunk that is not cut for the sake of more tasks */
 };
 
 static const qk_tile_row *row_of(const qk_conv *c) {
     return c->row;
+}
+static size_t tile_rows(const qk_conv *c) {
+    return row_of(c)->max_rows[c->panel_cols / row_of(c)->lanes - 1];
+}
+/* What sources are xored with while they are copied, and what tiles xor. */
+static uint8_t copy_flip(const qk_conv *c) {
+    return row_of(c)->flips ? 0 : qk_conv_src_flip(c);
+}
+static uint8_t tile_flip(const qk_conv *c) {
+    return row_of(c)->flips ? qk_conv_src_flip(c) : 0;
 }
 static size_t cell_bytes(const qk_conv *c) { /* a pixel of a group where tiles read it */
     return (size_t)c->k * 4 / row_of(c)->unit;
@@ -106,7 +117,7 @@ static qk_conv in_bytes(const qk_conv *c) {
     b.tap_k = (size_t)qk_ceil_div((c->is_fused ? c->kernel[2] : 1) * c->k, (int64_t)row_of(&b)->unit);
     b.panel_bytes = b.n_taps * b.tap_k * b.panel_cols * 4;
     /* where nothing but words asked for copies */
-    if (c->kernel[2] == 1 && qk_conv_src_flip(c) == 0 && c->k % 4 == 0) b.is_copied = false;
+    if (c->kernel[2] == 1 && c->k % 4 == 0) b.is_copied = false;
     return b;
 }
 
@@ -138,15 +149,29 @@ static void merge_groups(qk_conv *c) {
         }
 }
 
+/* The width of panels with the fewest columns that only fill. One vector at a time costs more than several. */
+static void set_panels(qk_conv *c) {
+    const int64_t lanes = (int64_t)row_of(c)->lanes;
+    int64_t least = INT64_MAX;
+    for (int64_t cols = lanes; cols <= (int64_t)row_of(c)->max_cols; cols += lanes) {
+        const int64_t n = qk_ceil_div(c->m, cols), cost = n * cols * (cols == lanes ? 9 : 8);
+        if (cost > least) continue;
+        least = cost;
+        c->n_panels = (size_t)n;
+        c->panel_cols = (size_t)cols;
+    }
+}
+
 static void set_chunks(qk_conv *c) {
     int64_t rows = c->panel_bytes * c->n_panels > 256u << 10 ? CHUNK_OF_MANY : CHUNK;
-    rows = qk_larger(qk_smaller(rows, TABLE / (int64_t)c->n_taps), QK_TILE_ROWS);
+    rows = qk_larger(qk_smaller(rows, TABLE / (int64_t)c->n_taps), 6);
+    const int64_t all = c->n * c->g * c->out[0] * c->out[1] * c->out[2] * qk_smaller((int64_t)c->n_panels, FEW_TASKS);
+    rows = qk_smaller(rows, qk_larger(qk_ceil_div(all, FEW_TASKS), FEW_ROWS));
     const int64_t w = c->out[2], h = c->out[1];
     c->chunk[0] = c->chunk[1] = 1;
     c->chunk[2] = w;
     if (w > rows) {
         c->chunk[2] = qk_ceil_div(w, qk_ceil_div(w, rows));
-        c->chunk[2] = qk_smaller(w, qk_ceil_div(c->chunk[2], QK_TILE_ROWS) * QK_TILE_ROWS);
     } else if (w > 0 && h > 0) {
         const int64_t lines = qk_larger(1, rows / w);
         c->chunk[1] = qk_ceil_div(h, qk_ceil_div(h, lines));
@@ -190,18 +215,18 @@ bool qk_conv_panels_init(qk_conv *c) {
     while (!qk_isa_has((*row)->isa)) /* the last is ref, which is always there */
         row++;
     c->row = *row;
-    const int64_t unit = (int64_t)(*row)->unit, most = (int64_t)(*row)->max_cols;
+    const int64_t unit = (int64_t)(*row)->unit;
     flatten(c);
     merge_groups(c);
     const bool is_short = c->k * 4 / unit <= SHORT_RUN && c->kernel[2] > 1 && !c->is_float;
     c->is_copied =
-        c->is_float ? c->src != QDQ_DTYPE_F32 : unit != 4 || qk_conv_src_flip(c) != 0 || c->k % unit != 0 || is_short;
+        c->is_float ? c->src != QDQ_DTYPE_F32 : unit != 4 || copy_flip(c) != 0 || c->k % unit != 0 || is_short;
     c->is_fused = c->is_copied && c->dilation[2] == 1 && !c->transposed;
     const int64_t fused = c->is_fused ? c->kernel[2] : 1;
     c->n_taps = (size_t)(c->kernel[0] * c->kernel[1] * (c->kernel[2] / fused));
     c->tap_k = (size_t)qk_ceil_div(fused * c->k, unit);
-    c->n_panels = (size_t)qk_ceil_div(c->m, most);
-    c->panel_cols = qk_round_up((size_t)qk_ceil_div(c->m, (int64_t)c->n_panels), (*row)->lanes);
+    set_panels(c);
+    c->ends = (*row)->ends;
     if (!set_bytes(c)) return false;
     const int64_t chunks = c->n * c->n_chunks[0] * c->n_chunks[1] * c->n_chunks[2] * c->g;
     c->n_splits =
@@ -256,7 +281,9 @@ static void pack_panels(const qk_conv *c, const qk_conv_weights *w, int32_t *tot
 }
 
 static bool is_large(const int8_t *pair) {
-    return (pair[0] < 0 ? -pair[0] : pair[0]) + (pair[1] < 0 ? -pair[1] : pair[1]) > 128;
+    const int up = (pair[0] > 0 ? pair[0] : 0) + (pair[1] > 0 ? pair[1] : 0);
+    const int down = (pair[0] < 0 ? pair[0] : 0) + (pair[1] < 0 ? pair[1] : 0);
+    return up > 128 || down < -128;
 }
 
 /* Does a dword of k have a large pair in some column? */
@@ -340,13 +367,14 @@ typedef struct job {
     uint8_t *lines;   /* of the copy */
     const uint8_t *panels;
     additions add; /* starts NULL: none */
+    size_t most;   /* rows of a tile */
     bool skips;    /* padding adds nothing: taps that a whole line of outputs has in it are left out */
 } job;
 
 /* n zero points, as tiles read them. */
 static void fill(const job *j, uint8_t *to, size_t n) {
     const qk_conv *c = j->c;
-    const uint8_t zero = c->is_float ? 0 : (uint8_t)((uint32_t)j->r->src_zp ^ qk_conv_src_flip(c));
+    const uint8_t zero = c->is_float ? 0 : (uint8_t)((uint32_t)j->r->src_zp ^ copy_flip(c));
     const size_t unit = row_of(c)->unit;
     if (unit != 2) {
         memset(to, zero, n * (4 / unit));
@@ -361,7 +389,7 @@ static void fill(const job *j, uint8_t *to, size_t n) {
 static void copy_line(const job *j, const uint8_t *src, uint8_t *to) {
     const qk_conv *c = j->c;
     const size_t cell = cell_bytes(c), k = (size_t)c->k, stride = (size_t)c->src_stride * qk_conv_elem_bytes(c);
-    const uint8_t flip = qk_conv_src_flip(c);
+    const uint8_t flip = copy_flip(c);
     if (!is_dense(c, 2)) {
         for (int64_t i = 0; i < j->n[2]; i++)
             for (int64_t t = 0; t < c->kernel[2]; t++, to += cell) {
@@ -490,7 +518,7 @@ static void sum_rows(const job *j) {
         for (size_t t = 0; t < c->n_taps; t++) {
             const uint8_t *run = j->table[t * j->n_rows + r];
             for (size_t i = 0; i < n; i++)
-                sum += run[i * bytes]; /* of a word, the low byte is all there is */
+                sum += run[i * bytes] ^ tile_flip(c); /* of a word, the low byte is all there is */
         }
         j->row_sums[r] = (int32_t)sum;
     }
@@ -526,38 +554,45 @@ static size_t tile_at(const job *j, size_t row, size_t n, size_t *first_tap, siz
         if (line + 1 < j->n[1]) (void)taps_inside(j, line + 1, &next);
         if (n > in_line && (*n_taps != j->c->n_taps || next != j->c->n_taps)) n = in_line;
     }
-    const size_t most = QK_TILE_ROWS;
-    return n <= most ? n : n < 2 * most ? (n + 1) / 2 : most;
+    const size_t n_tiles = (n + j->most - 1) / j->most;
+    return (n + n_tiles - 1) / n_tiles;
 }
 
-/* Rows first … first+n-1 times panels p … p+n_panels-1 of the group. */
-static void run_lot(const job *j, size_t first, size_t n, size_t p, size_t n_panels) {
+/* Rows first … first+n-1 times panel p of the group. */
+static void run_rows(const job *j, size_t first, size_t n, size_t p, qk_conv_end *end, int32_t (*sums)[QK_TILE_COLS]) {
     static const int32_t zeros[QK_TILE_COLS];
     const qk_conv *c = j->c;
-    const qk_tile t = {c->n_taps, c->tap_k, j->n_rows, c->panel_cols};
-    const size_t panel = (size_t)j->group * c->n_panels + p, slot = panel * c->panel_cols;
-    const int32_t *terms = j->r->terms;
-    for (size_t i = 0; i < n_panels; i++) {
-        const int32_t *init = c->is_float ? zeros : terms + slot + i * c->panel_cols;
-        for (size_t r = 0, m; r < n; r += m) {
-            size_t first_tap;
-            qk_tile some = t;
-            m = tile_at(j, first + r, n - r, &first_tap, &some.n_taps);
-            int32_t(*sums)[QK_TILE_COLS] = (int32_t(*)[QK_TILE_COLS])(j->sums[r] + i * c->panel_cols);
-            const uint8_t *from_panel =
-                j->panels + (panel + i) * c->panel_bytes + first_tap * c->tap_k * c->panel_cols * 4;
-            row_of(c)->tile(&some, j->table + first_tap * j->n_rows + first + r, m,
-                            (const int32_t *)(const void *)from_panel, init, sums);
-            if (j->add.starts == NULL) continue;
-            const size_t from = j->add.starts[panel + i], n_added = j->add.starts[panel + i + 1] - from;
-            if (n_added == 0) continue;
-            row_of(c)->add(&t, j->table + first + r, m, j->add.places + from, n_added,
-                           j->add.weights + from * c->panel_cols, sums);
-        }
+    const size_t panel = (size_t)j->group * c->n_panels + p;
+    const int32_t *init = c->is_float ? zeros : (const int32_t *)j->r->terms + panel * c->panel_cols;
+    const uint8_t *weights = j->panels + panel * c->panel_bytes;
+    qk_tile t = {
+        .n_dwords = c->tap_k, .tap_stride = j->n_rows, .n_cols = c->panel_cols, .flip = 0x01010101u * tile_flip(c)};
+    if (j->add.starts != NULL) {
+        const size_t from = j->add.starts[panel];
+        t.n_added = j->add.starts[panel + 1] - from;
+        t.places = j->add.places + from;
+        t.added = j->add.weights + from * c->panel_cols;
     }
+    for (size_t r = 0, m; r < n; r += m) {
+        size_t first_tap;
+        m = tile_at(j, first + r, n - r, &first_tap, &t.n_taps);
+        t.added_rows = j->table + first + r;
+        row_of(c)->tile(&t, j->table + first_tap * j->n_rows + first + r, m,
+                        (const int32_t *)(const void *)(weights + first_tap * c->tap_k * c->panel_cols * 4), init, end,
+                        end == NULL ? sums + r : NULL);
+        if (end != NULL) end->dst += (ptrdiff_t)m * end->step;
+    }
+}
+
+/* Rows first … first+n-1 times panels p … p+n_panels-1 of the group, to the caller's function. */
+static void run_lot(const job *j, size_t first, size_t n, size_t p, size_t n_panels, int64_t pixel) {
+    const qk_conv *c = j->c;
+    const int32_t *terms = j->r->terms;
+    for (size_t i = 0; i < n_panels; i++)
+        run_rows(j, first, n, p + i, NULL, (int32_t(*)[QK_TILE_COLS])(j->sums[0] + i * c->panel_cols));
     if (j->r->use_weights_zp && !c->is_float)
-        subtract_rows(j, first, n, terms + c->n_slots + slot, n_panels * c->panel_cols);
-    const int64_t pixel = ((j->image * c->out[0] + j->o[0]) * c->out[1] + j->o[1]) * c->out[2] + j->o[2];
+        subtract_rows(j, first, n, terms + c->n_slots + ((size_t)j->group * c->n_panels + p) * c->panel_cols,
+                      n_panels * c->panel_cols);
     const int64_t channel = (int64_t)(p * c->panel_cols), cols = (int64_t)(n_panels * c->panel_cols);
     j->r->finish(j->r->arg, j->sums, QK_TILE_COLS, pixel + (int64_t)first, n, j->group * c->m + channel,
                  (size_t)qk_smaller(cols, c->m - channel));
@@ -569,14 +604,23 @@ static void run_task(job *j, size_t split) {
     if (c->is_copied) copy_lines(j);
     make_table(j);
     if (j->r->use_weights_zp && !c->is_float) sum_rows(j);
-    const size_t at_once = QK_TILE_COLS / c->panel_cols;
+    const size_t at_once = j->r->plain != NULL ? 1 : QK_TILE_COLS / c->panel_cols;
     const size_t from = c->n_panels * split / (size_t)c->n_splits,
                  end = c->n_panels * (split + 1) / (size_t)c->n_splits;
+    const int64_t pixel = ((j->image * c->out[0] + j->o[0]) * c->out[1] + j->o[1]) * c->out[2] + j->o[2];
     for (size_t p = from, n_panels; p < end; p += n_panels) {
         n_panels = end - p < at_once ? end - p : at_once;
+        if (j->r->plain != NULL) {
+            const int64_t channel = (int64_t)(p * c->panel_cols);
+            qk_conv_end e =
+                qk_conv_end_of(c, j->r, ((size_t)j->group * c->n_panels + p) * c->panel_cols, j->group * c->m + channel,
+                               (size_t)qk_smaller((int64_t)c->panel_cols, c->m - channel), pixel);
+            run_rows(j, 0, j->n_rows, p, &e, NULL);
+            continue;
+        }
         for (size_t r = 0, n; r < j->n_rows; r += n) {
             n = j->n_rows - r <= MOST ? j->n_rows - r : LOT;
-            run_lot(j, r, n, p, n_panels);
+            run_lot(j, r, n, p, n_panels, pixel);
         }
     }
 }
@@ -586,7 +630,7 @@ void qk_conv_panels_run(const qk_conv *conv, const qk_conv_run *r, size_t first,
     const bool is_bytes =
         row_of(conv)->bytes != NULL && ((const head *)(const void *)(panels - sizeof(head)))->is_bytes;
     const qk_conv bytes = is_bytes ? in_bytes(conv) : *conv, *c = &bytes;
-    job j = {.c = c, .r = r, .panels = panels};
+    job j = {.c = c, .r = r, .panels = panels, .most = tile_rows(c)};
     if (is_bytes) {
         const uint32_t *starts = (const uint32_t *)(const void *)(panels + n_all_panels(c) * c->panel_bytes);
         size_t end;

@@ -1,15 +1,17 @@
 #include "kernels/conv/conv_tile_row.h"
-#include "kernels/simd/unroll.h"
-
-#include <immintrin.h>
+#include "kernels/simd/vec256.h"
 
 #define VEC           __m256i
 #define LANES         ((size_t)8)
 #define VECTORS       2
 #define VLOAD(p)      _mm256_loadu_si256((const __m256i *)(const void *)(p))
 #define VSTORE(p, v)  _mm256_storeu_si256((__m256i *)(void *)(p), v)
+#define VFLIP(dword)  _mm256_set1_epi32((int)(dword))
 #define VSPREAD(p)    _mm256_set1_epi32(qk_dword(p))
 #define VDOT(s, x, w) _mm256_add_epi32(s, _mm256_madd_epi16(x, w))
+#define ADDS          0
+#define END_BYTES     1
+#define END_FLOAT(s)  _mm256_cvtepi32_ps(s)
 #include "kernels/conv/conv_tile_body.h"
 
 static void copy(const uint8_t *src, uint8_t *dst, size_t n, uint8_t flip, qdq_dtype type) {
@@ -30,6 +32,8 @@ const qk_tile_row qk_tile_row_avx2 = {.isa = QK_ISA_avx2,
                                       .unit = 2,
                                       .lanes = LANES,
                                       .max_cols = LANES * VECTORS,
+                                      .max_rows = MAX_ROWS,
+                                      .ends = true,
                                       .tile = tile,
                                       .copy = copy,
                                       .bytes = &qk_tile_bytes_row_avx2};

@@ -1,15 +1,17 @@
 #include "kernels/conv/conv_tile_row.h"
-#include "kernels/simd/unroll.h"
-
-#include <immintrin.h>
+#include "kernels/simd/vec512.h"
 
 #define VEC           __m512i
 #define LANES         ((size_t)16)
 #define VECTORS       4
 #define VLOAD(p)      _mm512_loadu_si512(p)
 #define VSTORE(p, v)  _mm512_storeu_si512(p, v)
+#define VFLIP(dword)  _mm512_set1_epi32((int)(dword))
 #define VSPREAD(p)    _mm512_set1_epi32(qk_dword(p))
 #define VDOT(s, x, w) _mm512_add_epi32(s, _mm512_madd_epi16(x, w))
+#define ADDS          0
+#define END_BYTES     1
+#define END_FLOAT(s)  _mm512_cvtepi32_ps(s)
 #include "kernels/conv/conv_tile_body.h"
 
 static void copy(const uint8_t *src, uint8_t *dst, size_t n, uint8_t flip, qdq_dtype type) {
@@ -26,5 +28,11 @@ static void copy(const uint8_t *src, uint8_t *dst, size_t n, uint8_t flip, qdq_d
     _mm512_mask_storeu_epi16(dst + 2 * i, lanes, _mm512_cvtepu8_epi16(x));
 }
 
-const qk_tile_row qk_tile_row_avx512 = {
-    .isa = QK_ISA_avx512, .unit = 2, .lanes = LANES, .max_cols = LANES * VECTORS, .tile = tile, .copy = copy};
+const qk_tile_row qk_tile_row_avx512 = {.isa = QK_ISA_avx512,
+                                        .unit = 2,
+                                        .lanes = LANES,
+                                        .max_cols = LANES * VECTORS,
+                                        .max_rows = MAX_ROWS,
+                                        .ends = true,
+                                        .tile = tile,
+                                        .copy = copy};

@@ -1,8 +1,6 @@
 #include "kernels/conv/conv_half.h"
 #include "kernels/conv/conv_tile_row.h"
-#include "kernels/simd/unroll.h"
-
-#include <immintrin.h>
+#include "kernels/simd/vec256.h"
 
 #define VEC           __m256
 #define LANES         ((size_t)8)
@@ -11,6 +9,10 @@
 #define VSTORE(p, v)  _mm256_storeu_ps((float *)(void *)(p), v)
 #define VSPREAD(p)    _mm256_castsi256_ps(_mm256_set1_epi32(qk_dword(p)))
 #define VDOT(s, x, w) _mm256_fmadd_ps(x, w, s)
+#define VFLIP(dword)  _mm256_setzero_ps()
+#define ADDS          0
+#define END_BYTES     0
+#define END_FLOAT(s)  (s)
 #include "kernels/conv/conv_tile_body.h"
 
 static void copy(const uint8_t *src, uint8_t *dst, size_t n, uint8_t flip, qdq_dtype type) {
@@ -30,5 +32,11 @@ static void copy(const uint8_t *src, uint8_t *dst, size_t n, uint8_t flip, qdq_d
     }
 }
 
-const qk_tile_row qk_tile_float_row_avx2 = {
-    .isa = QK_ISA_avx2, .unit = 1, .lanes = LANES, .max_cols = LANES * VECTORS, .tile = tile, .copy = copy};
+const qk_tile_row qk_tile_float_row_avx2 = {.isa = QK_ISA_avx2,
+                                            .unit = 1,
+                                            .lanes = LANES,
+                                            .max_cols = LANES * VECTORS,
+                                            .max_rows = MAX_ROWS,
+                                            .ends = true,
+                                            .tile = tile,
+                                            .copy = copy};

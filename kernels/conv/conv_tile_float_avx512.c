@@ -1,5 +1,5 @@
 #include "kernels/conv/conv_tile_row.h"
-#include "kernels/simd/avx512_x8.h"
+#include "kernels/simd/vec512.h"
 
 #define VEC           __m512
 #define LANES         ((size_t)16)
@@ -8,6 +8,10 @@
 #define VSTORE(p, v)  _mm512_storeu_ps(p, v)
 #define VSPREAD(p)    _mm512_castsi512_ps(_mm512_set1_epi32(qk_dword(p)))
 #define VDOT(s, x, w) _mm512_fmadd_ps(x, w, s)
+#define VFLIP(dword)  _mm512_setzero_ps()
+#define ADDS          0
+#define END_BYTES     0
+#define END_FLOAT(s)  (s)
 #include "kernels/conv/conv_tile_body.h"
 
 static void copy(const uint8_t *src, uint8_t *dst, size_t n, uint8_t flip, qdq_dtype type) {
@@ -26,5 +30,11 @@ static void copy(const uint8_t *src, uint8_t *dst, size_t n, uint8_t flip, qdq_d
     }
 }
 
-const qk_tile_row qk_tile_float_row_avx512 = {
-    .isa = QK_ISA_avx512, .unit = 1, .lanes = LANES, .max_cols = LANES * VECTORS, .tile = tile, .copy = copy};
+const qk_tile_row qk_tile_float_row_avx512 = {.isa = QK_ISA_avx512,
+                                              .unit = 1,
+                                              .lanes = LANES,
+                                              .max_cols = LANES * VECTORS,
+                                              .max_rows = MAX_ROWS,
+                                              .ends = true,
+                                              .tile = tile,
+                                              .copy = copy};

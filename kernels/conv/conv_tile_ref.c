@@ -10,7 +10,8 @@ static uint32_t dot(const uint8_t *x, const int32_t *weights) {
 }
 
 static void tile(const qk_tile *t, const uint8_t *const *rows, size_t n_rows, const int32_t *panel, const int32_t *init,
-                 int32_t (*sums)[QK_TILE_COLS]) {
+                 const qk_conv_end *end, int32_t (*sums)[QK_TILE_COLS]) {
+    (void)end;
     for (size_t r = 0; r < n_rows; r++)
         for (size_t c = 0; c < t->n_cols; c++) {
             uint32_t sum = (uint32_t)init[c];
@@ -28,10 +29,11 @@ static void copy(const uint8_t *src, uint8_t *dst, size_t n, uint8_t flip, qdq_d
 }
 
 const qk_tile_row qk_tile_row_ref = {
-    .isa = QK_ISA_ref, .unit = 4, .lanes = 8, .max_cols = 16, .tile = tile, .copy = copy};
+    .isa = QK_ISA_ref, .unit = 4, .lanes = 8, .max_cols = 16, .max_rows = {6, 6}, .tile = tile, .copy = copy};
 
 static void float_tile(const qk_tile *t, const uint8_t *const *rows, size_t n_rows, const int32_t *panel,
-                       const int32_t *init, int32_t (*sums)[QK_TILE_COLS]) {
+                       const int32_t *init, const qk_conv_end *end, int32_t (*sums)[QK_TILE_COLS]) {
+    (void)end;
     for (size_t r = 0; r < n_rows; r++)
         for (size_t c = 0; c < t->n_cols; c++) {
             float sum = qk_conv_float(init, c, QDQ_DTYPE_F32);
@@ -51,5 +53,10 @@ static void float_copy(const uint8_t *src, uint8_t *dst, size_t n, uint8_t flip,
     }
 }
 
-const qk_tile_row qk_tile_float_row_ref = {
-    .isa = QK_ISA_ref, .unit = 1, .lanes = 8, .max_cols = 16, .tile = float_tile, .copy = float_copy};
+const qk_tile_row qk_tile_float_row_ref = {.isa = QK_ISA_ref,
+                                           .unit = 1,
+                                           .lanes = 8,
+                                           .max_cols = 16,
+                                           .max_rows = {6, 6},
+                                           .tile = float_tile,
+                                           .copy = float_copy};

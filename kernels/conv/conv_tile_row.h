@@ -5,41 +5,50 @@
 #ifndef QK_CONV_TILE_ROW_H
 #define QK_CONV_TILE_ROW_H
 
+#include "kernels/conv/conv_end.h"
 #include "kernels/isa/isa.h"
-#include "qdq/qdq.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 enum {
-    QK_TILE_ROWS = 6, /* most rows of a tile */
-    QK_TILE_COLS = 64 /* sums are this far apart from row to row */
+    QK_TILE_ROWS = 12,   /* most rows of a tile */
+    QK_TILE_COLS = 64,   /* sums are this far apart from row to row */
+    QK_TILE_VECTORS = 4, /* most vectors of a panel */
 };
-
-typedef struct qk_tile {
-    size_t n_taps, n_dwords;
-    size_t tap_stride; /* of row pointers: row r's run of tap t is at rows[t * tap_stride + r] */
-    size_t n_cols;     /* of the panel: dwords from one k to the next; a multiple of the level's lanes */
-} qk_tile;
 
 /* Where a dword of k is in a row: tap, and dword of its run. */
 typedef struct qk_tile_place {
     uint32_t tap, dword;
 } qk_tile_place;
 
+typedef struct qk_tile {
+    size_t n_taps, n_dwords;
+    size_t tap_stride; /* of row pointers: row r's run of tap t is at rows[t * tap_stride + r] */
+    size_t n_cols;     /* of the panel: dwords from one k to the next; a multiple of the level's lanes */
+    uint32_t flip;     /* xor of every dword of the rows, where the level `flips` */
+    /* Some dwords of k once more, with other weights: one row of columns each. */
+    size_t n_added;
+    const uint8_t *const *added_rows; /* all taps of them */
+    const qk_tile_place *places;
+    const int32_t *added;
+} qk_tile;
+
 typedef struct qk_tile_row {
     qk_isa isa;
     size_t unit, lanes, max_cols;
-    /* sums[r][c] = init[c] + Σ row r · column c, for r < n_rows <= QK_TILE_ROWS and all columns of the panel. */
+    uint8_t max_rows[QK_TILE_VECTORS]; /* of a tile, by the vectors of its panel, less one */
+    bool flips, ends;
+    /* init[c] + Σ row r · column c, for r < n_rows and all columns of the panel: to sums[r][c], or where the level `ends` and `end`
+     * is not NULL, as that says. */
     void (*tile)(const qk_tile *tile, const uint8_t *const *rows, size_t n_rows, const int32_t *panel,
-                 const int32_t *init, int32_t (*sums)[QK_TILE_COLS]);
+                 const int32_t *init, const qk_conv_end *end, int32_t (*sums)[QK_TILE_COLS]);
     /* n elements as tiles want them: bytes xor `flip`, or widened to words of 16 bits after that; floats of any type as f32. */
     void (*copy)(const uint8_t *src, uint8_t *dst, size_t n, uint8_t flip, qdq_dtype type);
-    /* Levels that multiply words may have a faster way with bytes, for weights whose pairs are small: |w0| + |w1| <= 128, so that
-     * the sum of two products does not saturate in 16 bits. Pairs that are larger are halved; the other halves are dwords of
-     * their own, at some places, one after the other: `add` adds those. NULL: there is no such way. */
+    /* Levels that multiply words may have a faster way with bytes, for weights whose pairs are small: of either sign no more than 128,
+     * so that the sum of two products does not saturate in 16 bits. Pairs that are larger are halved; the other halves are dwords of
+     * their own, at some places: what is added. NULL: there is no such way. */
     const struct qk_tile_row *bytes;
-    void (*add)(const qk_tile *tile, const uint8_t *const *rows, size_t n_rows, const qk_tile_place *places, size_t n,
-                const int32_t *weights, int32_t (*sums)[QK_TILE_COLS]);
 } qk_tile_row;
 
 /* Four bytes at any address. */

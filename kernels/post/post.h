@@ -22,7 +22,7 @@
 #define QK_POST_H
 
 #include "kernels/isa/isa.h"
-#include "qdq/qdq.h"
+#include "kernels/simd/plain.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -120,6 +120,9 @@ typedef void qk_post_fn(const qk_post *post, const qk_post_args *args, const voi
 /* The best under the present cap; the level through isa_out, which may be NULL. NULL when a type, an op or the number of steps
  * is not of the above. */
 qk_post_fn *qk_post_choose(const qk_post *post, qk_isa *isa_out);
+
+/* Is this one of the common ends, which kernels make of sums in registers? */
+bool qk_post_plain(const qk_post *post, const qk_post_args *args, qk_plain *out);
 
 #ifdef __cplusplus
 }

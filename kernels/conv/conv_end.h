@@ -1,0 +1,18 @@
+/* What becomes of sums in registers: kernels/simd/plain.h, for some columns. Private to kernels/conv. */
+#ifndef QK_CONV_END_H
+#define QK_CONV_END_H
+
+#include "qdq/qdq.h"
+
+typedef struct qk_conv_end {
+    const float *scale, *bias; /* as many as the vectors have lanes, whatever n_cols is; NULL: none */
+    float shift;
+    bool has_shift, is_relu, is_signed, is_floats;
+    int16_t zp;
+    uint8_t low, high;
+    size_t n_cols;  /* that are stored */
+    uint8_t *dst;   /* of the first row */
+    ptrdiff_t step; /* bytes from row to row */
+} qk_conv_end;
+
+#endif

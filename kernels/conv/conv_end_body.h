@@ -1,0 +1,108 @@
+/* Sums to results (conv_end.h), for a level that has included vec512.h or vec256.h and defined
+ *     END_FLOAT(s)      a vector of sums as floats
+ *     END_BYTES         whether results may be bytes
+ * Included by the conv_*_body.h alone. */
+
+/* Vectors c0 … c3 of the columns of one or several rows. */
+QK_INLINE void end_values(const qk_conv_end *e, qv_f v[4], size_t c0, size_t c1, size_t c2, size_t c3) {
+    if (e->scale != NULL) {
+        v[0] = qv_mul(v[0], qv_load(e->scale + c0 * QV_LANES));
+        v[1] = qv_mul(v[1], qv_load(e->scale + c1 * QV_LANES));
+        v[2] = qv_mul(v[2], qv_load(e->scale + c2 * QV_LANES));
+        v[3] = qv_mul(v[3], qv_load(e->scale + c3 * QV_LANES));
+    }
+    if (e->bias != NULL) {
+        v[0] = qv_add(v[0], qv_load(e->bias + c0 * QV_LANES));
+        v[1] = qv_add(v[1], qv_load(e->bias + c1 * QV_LANES));
+        v[2] = qv_add(v[2], qv_load(e->bias + c2 * QV_LANES));
+        v[3] = qv_add(v[3], qv_load(e->bias + c3 * QV_LANES));
+    }
+}
+
+/* Vector c of a row, as floats; `left` of its lanes are stored. */
+QK_INLINE void end_floats(const qk_conv_end *e, VEC s, size_t c, uint8_t *row) {
+    if (e->n_cols <= c * QV_LANES) return;
+    qv_f v = END_FLOAT(s);
+    if (e->scale != NULL) v = qv_mul(v, qv_load(e->scale + c * QV_LANES));
+    if (e->bias != NULL) v = qv_add(v, qv_load(e->bias + c * QV_LANES));
+    if (e->is_relu) v = qv_max(qv_set1(0.0f), v);
+    qv_store4(row + 4 * c * QV_LANES, e->n_cols - c * QV_LANES, qv_bits(v));
+}
+
+#if END_BYTES
+#ifdef QK_SIMD_VEC512_H
+typedef __m512i end_bytes;
+QK_INLINE end_bytes end_pack(const qk_conv_end *e, const qv_i q[4]) {
+    const __m512i zp = _mm512_set1_epi16(e->zp);
+    const __m512i a = _mm512_adds_epi16(_mm512_packs_epi32(q[0], q[1]), zp);
+    const __m512i b = _mm512_adds_epi16(_mm512_packs_epi32(q[2], q[3]), zp);
+    const __m512i low = _mm512_set1_epi8((char)e->low), high = _mm512_set1_epi8((char)e->high);
+    if (e->is_signed) return _mm512_min_epi8(_mm512_max_epi8(_mm512_packs_epi16(a, b), low), high);
+    return _mm512_min_epu8(_mm512_max_epu8(_mm512_packus_epi16(a, b), low), high);
+}
+QK_INLINE end_bytes end_order(end_bytes b) {
+    return qk512_order8(b);
+}
+/* The first n of n_vectors * 16 bytes from vector `from` on. */
+QK_INLINE void end_store(uint8_t *to, end_bytes b, size_t from, size_t n_vectors, size_t n) {
+    if (n < n_vectors * 16) {
+        const __mmask64 lanes = (((__mmask64)1 << n) - 1) << from * 16;
+        _mm512_mask_storeu_epi8(to - from * 16, lanes, b);
+    } else if (n_vectors == 4) {
+        _mm512_storeu_si512(to, b);
+    } else if (n_vectors == 1) {
+        const __m128i part = from == 0   ? _mm512_castsi512_si128(b)
+                             : from == 1 ? _mm512_extracti32x4_epi32(b, 1)
+                             : from == 2 ? _mm512_extracti32x4_epi32(b, 2)
+                                         : _mm512_extracti32x4_epi32(b, 3);
+        _mm_storeu_si128((__m128i *)(void *)to, part);
+    } else { /* two, or three from 0 on */
+        const __m256i part = from == 0 ? _mm512_castsi512_si256(b) : _mm512_extracti64x4_epi64(b, 1);
+        _mm256_storeu_si256((__m256i *)(void *)to, part);
+        if (n_vectors == 3) _mm_storeu_si128((__m128i *)(void *)(to + 32), _mm512_extracti32x4_epi32(b, 2));
+    }
+}
+#else
+typedef __m256i end_bytes;
+QK_INLINE end_bytes end_pack(const qk_conv_end *e, const qv_i q[4]) {
+    const __m256i zp = _mm256_set1_epi16(e->zp);
+    const __m256i a = _mm256_adds_epi16(_mm256_packs_epi32(q[0], q[1]), zp);
+    const __m256i b = _mm256_adds_epi16(_mm256_packs_epi32(q[2], q[3]), zp);
+    const __m256i low = _mm256_set1_epi8((char)e->low), high = _mm256_set1_epi8((char)e->high);
+    if (e->is_signed) return _mm256_min_epi8(_mm256_max_epi8(_mm256_packs_epi16(a, b), low), high);
+    return _mm256_min_epu8(_mm256_max_epu8(_mm256_packus_epi16(a, b), low), high);
+}
+QK_INLINE end_bytes end_order(end_bytes b) {
+    return qk256_order8(b);
+}
+/* The first n of n_vectors * 8 bytes from vector `from` on. */
+QK_INLINE void end_store(uint8_t *to, end_bytes b, size_t from, size_t n_vectors, size_t n) {
+    if (n < n_vectors * 8) {
+        uint8_t some[32];
+        _mm256_storeu_si256((__m256i *)(void *)some, b);
+        memcpy(to, some + from * 8, n);
+        return;
+    }
+    const __m128i half = from < 2 ? _mm256_castsi256_si128(b) : _mm256_extracti128_si256(b, 1);
+    if (n_vectors == 4)
+        _mm256_storeu_si256((__m256i *)(void *)to, b);
+    else if (n_vectors == 2)
+        _mm_storeu_si128((__m128i *)(void *)to, half);
+    else if (from % 2 == 0)
+        _mm_storel_epi64((__m128i *)(void *)to, half);
+    else
+        _mm_storeh_pd((double *)(void *)to, _mm_castsi128_pd(half));
+}
+#endif
+
+/* Four vectors of sums to bytes; c0 … c3: which columns they are. */
+QK_INLINE end_bytes end_four(const qk_conv_end *e, VEC s0, VEC s1, VEC s2, VEC s3, size_t c0, size_t c1, size_t c2,
+                             size_t c3) {
+    qv_f v[4] = {END_FLOAT(s0), END_FLOAT(s1), END_FLOAT(s2), END_FLOAT(s3)};
+    qv_i q[4];
+    end_values(e, v, c0, c1, c2, c3);
+    if (e->has_shift) QK_FOUR_TIMES(k, v[k] = qv_add(v[k], qv_set1(e->shift)));
+    QK_FOUR_TIMES(k, q[k] = qv_to_int(v[k]));
+    return end_pack(e, q);
+}
+#endif
