@@ -11,7 +11,8 @@
  *     }
  *
  * Every case is measured for each number of threads asked for, and with --levels=all for each level of instruction set that has a
- * kernel of its own. Its kernel, its limit, its peer and its floor take turns until each had its time; a figure is the median.
+ * kernel of its own. Its kernel, its limit, its peer and its floor take turns, in rounds, until each had its time; a time is
+ * the median, a ratio the median of those of each round.
  *
  * The limit of a case about bytes is a loop of loads and stores alone, that reads and writes as much as the case must, in
  * buffers of the same size, with plain or with streaming stores, whichever is faster. That of a case about products is a
@@ -42,7 +43,8 @@ typedef enum kbench_products {
 } kbench_products;
 
 typedef struct kbench_case {
-    const char *name;               /* what is done, to what types and shape: "quantize f32 s8 tensor 64K" */
+    const char *kernel; /* whose level `prepare` returns: a .def of kernels/; NULL: that of the family's name */
+    const char *name;   /* what is done, to what types and shape: "quantize f32 s8 tensor 64K" */
     size_t read_bytes, write_bytes; /* that a run must move, each byte once */
     kbench_products products;
     double macs;      /* multiply-adds of a run, for products */

@@ -107,11 +107,12 @@ TEST_P(IsaMachines, HasItsLevels) {
 INSTANTIATE_TEST_SUITE_P(Recorded, IsaMachines, testing::ValuesIn(kMachines),
                          [](const auto &info) { return std::string(info.param.name); });
 
-bool IsUnderValgrind() { // which shows the program a machine of its own
+[[maybe_unused]] bool IsUnderValgrind() { // which shows the program a machine of its own
     const char *preload = getenv("LD_PRELOAD");
     return preload && strstr(preload, "vgpreload");
 }
 
+#if defined(__x86_64__)
 // The kernel has made its own list, from CPUID and from what it saves.
 TEST(Isa, SeesWhatTheKernelSees) {
     std::ifstream in("/proc/cpuinfo");
@@ -123,6 +124,7 @@ TEST(Isa, SeesWhatTheKernelSees) {
     for (const auto &f : kFlags)
         EXPECT_EQ((qk_cpu_host()->features & f.feature) != 0, (FeaturesOf(flags) & f.feature) != 0) << f.flag;
 }
+#endif
 
 // shape/bare_sandbox.sh runs this where /proc is empty.
 TEST(Isa, IsRefWhereTheMachineDoesNotTell) {
