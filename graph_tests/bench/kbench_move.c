@@ -95,6 +95,61 @@ static void measure(kbench *b, const char *name, const shape *s, uint32_t bytes,
     kbench_measure(b, &k);
 }
 
+/* dst = src with the axes in another order: axis k of src is axis places[k] of dst. */
+static void permute(kbench *b, const char *what, const char *size, uint32_t bytes, const int64_t *dims,
+                    const int *places) {
+    char name[96];
+    snprintf(name, sizeof name, "%s %u-byte %s", what, bytes, size);
+    if (!kbench_wants(b, name)) return;
+    move_case c = {.bytes = bytes, .n_srcs = 1};
+    int64_t n = 1, moved[4], strides[4];
+    for (int k = 3; k >= 0; k--) {
+        c.dims[k] = dims[k];
+        c.src_strides[k] = n;
+        moved[places[k]] = dims[k];
+        n *= dims[k];
+    }
+    for (int64_t k = 3, m = 1; k >= 0; m *= moved[k--])
+        strides[k] = m;
+    for (int k = 0; k < 4; k++)
+        c.dst_strides[k] = strides[places[k]];
+    const size_t all = (size_t)n * bytes;
+    c.srcs[0] = kbench_buffer(b, all);
+    c.dst = kbench_buffer(b, all);
+    const kbench_case k = {.name = name,
+                           .read_bytes = all,
+                           .write_bytes = all,
+                           .max_parts = kbench_worth(all, QK_MOVE_GRAIN_BYTES),
+                           .prepare = prepare,
+                           .run = run,
+                           .peer = bytes == 8 ? NULL : peer,
+                           .arg = &c};
+    kbench_measure(b, &k);
+}
+
+/* What attention does with its heads, and plain matrices. */
+static void permutations(kbench *b) {
+    static const struct {
+        const char *what, *size;
+        int64_t dims[4];
+        int places[4];
+        uint32_t sizes; /* of elements: their sum */
+    } cases[] = {
+        {"bshd to bhsd", "1x128x12x64", {1, 128, 12, 64}, {0, 2, 1, 3}, 6},
+        {"bshd to bhds", "1x128x12x64", {1, 128, 12, 64}, {0, 3, 1, 2}, 6},
+        {"bhsd to bhds", "1x12x128x64", {1, 12, 128, 64}, {0, 1, 3, 2}, 7},
+        {"bshd to bhsd", "8x384x12x64", {8, 384, 12, 64}, {0, 2, 1, 3}, 6},
+        {"bshd to bhds", "8x384x12x64", {8, 384, 12, 64}, {0, 3, 1, 2}, 6},
+        {"transpose", "384x640", {1, 1, 384, 640}, {0, 1, 3, 2}, 3},
+        {"transpose", "256x256", {1, 1, 256, 256}, {0, 1, 3, 2}, 15},
+        {"transpose", "4096x4096", {1, 1, 4096, 4096}, {0, 1, 3, 2}, 7},
+        {"transpose", "3000x3001", {1, 1, 3000, 3001}, {0, 1, 3, 2}, 5},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (uint32_t bytes = 1; bytes <= 8; bytes *= 2)
+            if (cases[i].sizes & bytes) permute(b, cases[i].what, cases[i].size, bytes, cases[i].dims, cases[i].places);
+}
+
 void kbench_move(kbench *b) {
     static const shape shapes[] = {
         {"1x64x28x28", 1, 64, 28, 28}, {"8x64x56x56", 8, 64, 56, 56}, {"32x256x56x56", 32, 256, 56, 56}};
@@ -102,7 +157,7 @@ void kbench_move(kbench *b) {
         char name[96];
         for (uint32_t bytes = 1; bytes <= 4; bytes *= 2)
             for (int way = 0; way < 2; way++) {
-                if (s == 2 && bytes > 1) continue;
+                if (s == 2 && bytes == 2) continue;
                 snprintf(name, sizeof name, "%s %u-byte %s", way ? "nhwc to nchw" : "nchw to nhwc", bytes,
                          shapes[s].name);
                 measure(b, name, &shapes[s], bytes, way, !way, 1);
@@ -112,7 +167,16 @@ void kbench_move(kbench *b) {
             measure(b, name, &shapes[s], 1, last, last, 2);
         }
     }
-    static const shape image = {"1x3x224x224", 1, 3, 224, 224};
-    measure(b, "nchw to nhwc 1-byte 1x3x224x224", &image, 1, false, true, 1);
-    measure(b, "nhwc to nchw 1-byte 1x3x224x224", &image, 1, true, false, 1);
+    static const shape odd[] = {{"1x3x224x224", 1, 3, 224, 224},
+                                {"1x17x56x56", 1, 17, 56, 56},
+                                {"1x479x28x28", 1, 479, 28, 28},
+                                {"16x479x56x56", 16, 479, 56, 56}};
+    for (size_t s = 0; s < sizeof odd / sizeof odd[0]; s++)
+        for (int way = 0; way < 2; way++)
+            for (uint32_t bytes = 1; bytes <= (s == 3 ? 1u : 4u); bytes *= 4) {
+                char name[96];
+                snprintf(name, sizeof name, "%s %u-byte %s", way ? "nhwc to nchw" : "nchw to nhwc", bytes, odd[s].name);
+                measure(b, name, &odd[s], bytes, way, !way, 1);
+            }
+    permutations(b);
 }

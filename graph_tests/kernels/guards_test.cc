@@ -138,16 +138,17 @@ TEST(Guards, Binary) {
         }
 }
 
-// A plain copy, rows with gaps, and both transpositions; the last dims so large that the rows are streamed.
+// A plain copy, rows with gaps, and both transpositions; the last dims so large that rows or columns are streamed.
 TEST(Guards, Move) {
     struct Case {
         int64_t a, b;
     };
-    for (const Case &c : {Case{3, 5}, Case{16, 16}, Case{17, 64}, Case{64, 33}, Case{70, 100}, Case{2, 20 << 20}})
+    for (const Case &c :
+         {Case{3, 5}, Case{16, 16}, Case{17, 64}, Case{64, 33}, Case{70, 100}, Case{2, 20 << 20}, Case{2051, 2111}})
         for (uint32_t bytes : {1u, 2u, 4u})
             for (int form = 0; form < 4; form++) {
                 const size_t n = size_t(c.a * c.b) * bytes;
-                if (n > (80u << 20) || (n > (1u << 20) && (form % 2 || bytes > 1))) continue;
+                if (n > (80u << 20) || (n > (20u << 20) && (form % 2 || bytes > 1))) continue;
                 Buffer s(n, form / 2), d(n, form / 2);
                 for (size_t i = 0; i < n; i++)
                     s.p[i] = uint8_t(i * 31 + i / 251);

@@ -40,24 +40,27 @@ std::vector<int64_t> dense(const std::vector<int64_t> &dims, const std::vector<i
     return strides;
 }
 
-void check(const Layout &l, size_t bytes, int64_t src_at, size_t src_elems, size_t dst_elems, const std::string &what) {
+void check(const Layout &l, size_t bytes, int64_t src_at, size_t src_elems, size_t dst_elems, const std::string &what,
+           size_t shift = 1) {
     qk_isa before = qk_isa_cap();
     uint64_t seed = 11;
-    std::vector<uint8_t> src(src_elems * bytes + 1), want(dst_elems * bytes + 1, 0xa5), got;
+    std::vector<uint8_t> src(src_elems * bytes + shift), want(dst_elems * bytes + 64 + shift, 0xa5), got(want.size());
     for (auto &v : src)
         v = uint8_t(kd_next(&seed));
-    const uint8_t *s = src.data() + 1 + src_at * int64_t(bytes); // odd addresses
-    plain(l, bytes, s, want.data() + 1);
+    const uint8_t *s = src.data() + shift + src_at * int64_t(bytes); // odd addresses, if shift is 1
+    const size_t to = (64 - uintptr_t(got.data()) % 64) % 64 + shift;
+    plain(l, bytes, s, want.data() + to);
     for (int isa = 0; isa < QK_ISA_COUNT; isa++) {
         if (!qk_isa_host_has(qk_isa(isa))) continue;
         qk_isa_set_cap(qk_isa(isa));
         qk_move m;
         ASSERT_TRUE(
             qk_move_init(&m, uint32_t(bytes), int32_t(l.dims.size()), l.dims.data(), l.src.data(), l.dst.data()));
-        for (size_t piece : {m.n_tasks, size_t(1), size_t(3)}) {
-            got.assign(want.size(), 0xa5);
+        for (size_t piece : {m.n_tasks, size_t(3), size_t(1)}) {
+            if (piece == 1 && src_elems * bytes > (1 << 20)) continue; // nothing new, for long
+            std::fill(got.begin(), got.end(), uint8_t(0xa5));
             for (size_t at = 0; at < m.n_tasks; at += piece)
-                qk_move_run(&m, s, got.data() + 1, at, std::min(piece, m.n_tasks - at));
+                qk_move_run(&m, s, got.data() + to, at, std::min(piece, m.n_tasks - at));
             ASSERT_TRUE(got == want) << what << " bytes " << bytes << " " << qk_isa_name(qk_isa(isa)) << " piece "
                                      << piece;
         }
@@ -125,6 +128,43 @@ TEST(Move, SlicesConcatenationsReversalsAndExpansions) {
         check({{}, {}, {}}, bytes, 0, 1, 1, "scalar");
         check({{40, 33}, {1, 50}, {99, 2}}, bytes, 3, 2000, 4000, "strided both");
     }
+}
+
+// Long ways, past the caches: lines of dst whole, shifted, and shorter than rows; rows of src that share a set of the first cache.
+TEST(Move, LargeTransposesAtEveryAlignment) {
+    for (size_t bytes : {1, 2, 4, 8})
+        for (size_t shift : {size_t(0), size_t(1), bytes, size_t(64 - bytes)}) {
+            const int64_t many = 4600000 / int64_t(bytes);
+            for (int64_t c : {int64_t(3), int64_t(64), int64_t(479)}) {
+                const int64_t hw = many / c + 1, n = c * hw, even = (hw / 64 + 1) * 64;
+                if (shift > 1 && c != 64) continue;
+                const std::string what = std::to_string(c) + " channels, shift " + std::to_string(shift);
+                check({{c, hw}, {hw, 1}, {1, c}}, bytes, 0, size_t(n), size_t(n), "last: " + what, shift);
+                check({{c, hw}, {1, c}, {hw, 1}}, bytes, 0, size_t(n), size_t(n), "first: " + what, shift);
+                check({{c, hw}, {1, c}, {even, 1}}, bytes, 0, size_t(n), size_t(c * even), "padded: " + what, shift);
+                check({{c, hw}, {even, 1}, {1, c + 64}}, bytes, 0, size_t(c * even), size_t((c + 64) * hw),
+                      "apart: " + what, shift);
+            }
+        }
+}
+
+TEST(Move, RowsAPowerOfTwoApart) {
+    for (size_t bytes : {1, 2, 4, 8})
+        for (int64_t step : {1024, 4096})
+            for (int64_t rows : {64, 129}) {
+                check({{rows, 200}, {step, 1}, {1, rows}}, bytes, 0, size_t(rows * step), size_t(rows * 200), "near",
+                      0);
+                check({{200, rows}, {1, 200}, {step, 1}}, bytes, 0, size_t(rows * 200), size_t(200 * step), "to", 0);
+            }
+    check({{4096, 1100}, {4096, 1}, {1, 4096}}, 1, 0, 4096 * 4096, 4096 * 1100, "far", 0);
+}
+
+TEST(Move, ShortRowsOfEveryLength) {
+    for (int64_t n = 1; n <= 300; n++) {
+        check({{9, n}, {n + 1, 1}, {n + 3, 1}}, 1, 0, size_t(9 * (n + 1)), size_t(9 * (n + 3)), std::to_string(n));
+        check({{9, n}, {n, 1}, {2 * n, 1}}, 2, 0, size_t(9 * n), size_t(18 * n), std::to_string(n));
+    }
+    check({{2, 5000}, {5000, 1}, {5003, 1}}, 1, 0, 10000, 10006, "long");
 }
 
 TEST(Move, EmptyAndRefused) {

@@ -16,9 +16,13 @@ extern "C" {
 
 enum { QK_MOVE_MAX_NDIMS = 12 };
 /* Bytes for each thread that is asked: with fewer, asking costs more than it brings. */
-#define QK_MOVE_GRAIN_BYTES (256 * 1024)
+#define QK_MOVE_GRAIN_BYTES (192 * 1024)
 
-typedef void qk_move_tile_fn(const char *src, char *dst, size_t ni, size_t nj, ptrdiff_t src_i, ptrdiff_t dst_j);
+/* Where the data of a transpose are: near; in another cache than this core's; or the result goes past the caches. */
+typedef enum qk_move_way { QK_MOVE_NEAR, QK_MOVE_FAR, QK_MOVE_PAST } qk_move_way;
+typedef void qk_move_tile_fn(const char *src, char *dst, size_t ni, size_t nj, ptrdiff_t src_i, ptrdiff_t dst_j,
+                             qk_move_way way);
+typedef void qk_move_rows_fn(const char *src, char *dst, size_t n, size_t n_rows, ptrdiff_t src_j, ptrdiff_t dst_j);
 
 /* Filled by qk_move_init; the fields are private. */
 typedef struct qk_move {
@@ -32,8 +36,9 @@ typedef struct qk_move {
     ptrdiff_t src_j, dst_j;
     size_t i_step, j_step, i_tasks, j_tasks; /* how the inner form is cut into tasks */
     size_t n_tasks;
-    bool stream; /* long rows go past the caches */
+    qk_move_way way;
     qk_move_tile_fn *tile;
+    qk_move_rows_fn *rows;
     qk_isa isa;
 } qk_move;
 

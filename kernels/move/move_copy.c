@@ -13,8 +13,9 @@ static const qk_move_tiles *const rows[] = {
 #undef QK_MOVE
 };
 
-/* What one task is at most: enough to be worth a task, small enough for the first cache. */
-enum { TILE_I = 512, TILE_J = 64, ROW_BYTES = 64 << 10, STRIDED_BYTES = 16 << 10 };
+/* What one task is at most: enough to be worth a task. Of a transpose, many lines of either side, on not too many pages. */
+enum { TILE_BYTES = 64 << 10, TILE_PAST_BYTES = 512 << 10, TILE_SIDE = 512 };
+enum { ROW_BYTES = 64 << 10, STRIDED_BYTES = 16 << 10 };
 
 typedef struct axis {
     size_t n;
@@ -52,6 +53,41 @@ static void take(axis *a, uint32_t *n, uint32_t which) {
     for (uint32_t k = which; k + 1 < *n; k++)
         a[k] = a[k + 1];
     (*n)--;
+}
+
+/* n_bytes: of either tensor. */
+static void set_way(qk_move *move, size_t n_bytes) {
+    const size_t row_bytes = move->ni * move->elem_bytes, much = qk_isa_stream_bytes();
+    if (move->form == QK_MOVE_ROW) {
+        /* Whole lines, or nearly: what a line gets from elsewhere should not meet a streaming store of the rest. */
+        const bool is_whole = row_bytes >= 1024 || (row_bytes % 64 == 0 && move->dst_j % 64 == 0);
+        if (n_bytes >= much && is_whole) move->way = QK_MOVE_PAST;
+    } else if (move->form == QK_MOVE_TRANSPOSE) {
+        /* Lines far from each other are written at half the speed through the caches: it pays sooner. */
+        if (n_bytes >= much / 4)
+            move->way = QK_MOVE_PAST;
+        else if (n_bytes >= qk_isa_l2_bytes() / 2)
+            move->way = QK_MOVE_FAR;
+    }
+}
+
+/* So much of the other side makes a task; whole blocks of lines. */
+static size_t step_beside(size_t most, size_t n) {
+    const size_t step = most / n / 64 * 64;
+    return step < 64 ? 64 : step;
+}
+
+static void cut_transpose(qk_move *move) {
+    const bool past = move->way == QK_MOVE_PAST;
+    const size_t most = (past ? TILE_PAST_BYTES : TILE_BYTES) / move->elem_bytes;
+    /* Rows of dst that follow each other are written as one, if they are short; else past the caches strips are read along j. */
+    const bool joined = move->dst_j == (ptrdiff_t)(move->ni * move->elem_bytes) && move->ni <= 2 * TILE_SIDE;
+    size_t *first = past && !joined ? &move->j_step : &move->i_step;
+    size_t *second = past && !joined ? &move->i_step : &move->j_step;
+    const size_t n1 = past && !joined ? move->nj : move->ni, n2 = past && !joined ? move->ni : move->nj;
+    *first = n1 <= 2 * TILE_SIDE ? n1 : TILE_SIDE;
+    *second = step_beside(most, *first);
+    if (*second > n2) *first = step_beside(most, n2);
 }
 
 bool qk_move_init(qk_move *move, uint32_t elem_bytes, int32_t ndims, const int64_t *dims, const int64_t *src_strides,
@@ -97,9 +133,9 @@ bool qk_move_init(qk_move *move, uint32_t elem_bytes, int32_t ndims, const int64
     move->nj = j.n;
     move->src_j = j.src * bytes;
     move->dst_j = j.dst * bytes;
+    set_way(move, n_bytes);
     if (move->form == QK_MOVE_TRANSPOSE) {
-        move->i_step = j.n < TILE_J ? TILE_I * TILE_J / j.n / TILE_J * TILE_J : TILE_I;
-        move->j_step = i.n < TILE_I ? TILE_I * TILE_J / i.n / TILE_J * TILE_J : TILE_J;
+        cut_transpose(move);
     } else {
         move->i_step = (move->form == QK_MOVE_ROW ? ROW_BYTES : STRIDED_BYTES) / elem_bytes;
         move->j_step = i.n < move->i_step ? move->i_step / i.n : 1;
@@ -115,21 +151,18 @@ bool qk_move_init(qk_move *move, uint32_t elem_bytes, int32_t ndims, const int64
         move->n_tasks *= a[k].n;
     }
 
-    /* Whole lines, or nearly: what a line gets from elsewhere should not meet a streaming store of the rest. */
-    const size_t row_bytes = i.n * elem_bytes;
-    const bool is_whole = row_bytes >= 1024 || (row_bytes % 64 == 0 && move->dst_j % 64 == 0);
-    move->stream = move->form == QK_MOVE_ROW && n_bytes >= qk_isa_stream_bytes() && is_whole;
-
     size_t r = 0, log = elem_bytes == 1 ? 0 : elem_bytes == 2 ? 1 : elem_bytes == 4 ? 2 : 3;
     while (!qk_isa_has(rows[r]->isa)) /* the last is ref, which is always there */
         r++;
     move->tile = rows[r]->of_bytes[log];
-    move->isa = move->form == QK_MOVE_TRANSPOSE ? rows[r]->isa : QK_ISA_ref;
+    move->rows = rows[r]->rows;
+    const bool own = move->form == QK_MOVE_TRANSPOSE || (move->form == QK_MOVE_ROW && move->way != QK_MOVE_PAST);
+    move->isa = own ? rows[r]->isa : QK_ISA_ref;
     return true;
 }
 
-/* A long row past the caches, with stores that come from a whole line on. */
-static void stream_row(const char *src, char *dst, size_t n) {
+/* With stores that come from a whole line on. */
+void qk_move_stream_row(const char *src, char *dst, size_t n) {
     size_t i = (64 - (uintptr_t)dst % 64) % 64;
     i = i < n ? i : n;
     memcpy(dst, src, i);
@@ -146,17 +179,6 @@ static void stream_row(const char *src, char *dst, size_t n) {
     }
 #endif
     memcpy(dst + i, src + i, n - i);
-}
-
-static inline void copy_row(const char *src, char *dst, size_t n) {
-    if (n > 256 || n < 16) {
-        memcpy(dst, src, n);
-        return;
-    }
-    /* Short rows are common (a concatenation of channels) and a call costs as much as they do. The last sixteen overlap. */
-    for (size_t i = 0; i + 16 < n; i += 16)
-        memcpy(dst + i, src + i, 16);
-    memcpy(dst + n - 16, src + n - 16, 16);
 }
 
 #define STRIDED(type)                                                                                                  \
@@ -197,13 +219,14 @@ void qk_move_run(const qk_move *m, const void *src, void *dst, size_t first, siz
         char *di = d + (ptrdiff_t)i * m->dst_i + (ptrdiff_t)j * m->dst_j;
         switch (m->form) {
         case QK_MOVE_ROW:
+            if (m->way != QK_MOVE_PAST) {
+                m->rows(si, di, ni * m->elem_bytes, nj, m->src_j, m->dst_j);
+                break;
+            }
             for (; nj > 0; nj--, si += m->src_j, di += m->dst_j)
-                if (m->stream)
-                    stream_row(si, di, ni * m->elem_bytes);
-                else
-                    copy_row(si, di, ni * m->elem_bytes);
+                qk_move_stream_row(si, di, ni * m->elem_bytes);
             break;
-        case QK_MOVE_TRANSPOSE: m->tile(si, di, ni, nj, m->src_i, m->dst_j); break;
+        case QK_MOVE_TRANSPOSE: m->tile(si, di, ni, nj, m->src_i, m->dst_j, m->way); break;
         case QK_MOVE_STRIDED:
             for (; nj > 0; nj--, si += m->src_j, di += m->dst_j)
                 copy_strided(m->elem_bytes, si, di, ni, m->src_i, m->dst_i);
@@ -222,6 +245,6 @@ void qk_move_run(const qk_move *m, const void *src, void *dst, size_t first, siz
         }
     }
 #if defined(__SSE2__)
-    if (m->stream) _mm_sfence();
+    if (m->way == QK_MOVE_PAST) _mm_sfence();
 #endif
 }

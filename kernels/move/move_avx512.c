@@ -1,0 +1,3 @@
+#include "kernels/move/move_body.h"
+
+const qk_move_tiles qk_move_tiles_avx512 = {{tile1, tile2, tile4, tile8}, rows, QK_ISA_avx512};
