@@ -100,7 +100,7 @@ static qdq_status try_onednn(const qdqi_request *r, qdqi_dnnl_prim **out, qdq_er
     }
     const char *why = why_not_onednn(r);
     if (why != NULL) return qdqi_refuse(err, names[r->kind].onednn, why);
-    const qdq_status st = qdqi_request_onednn(r, out, err);
+    const qdq_status st = qdqi_dnnl_create(r, out, err);
     if (qdqi_is_refusal(st)) (void)qdqi_refuse(NULL, names[r->kind].onednn, "not_implemented_by_onednn");
     return st;
 }
@@ -185,7 +185,7 @@ static qdq_status onednn_first(const qdqi_request *r, qdqi_dnnl_prim **out, qdq_
     return st;
 }
 
-static qdq_status make(const qdqi_request *r, qdqi_dnnl_prim **out, qdq_error *err) {
+qdq_status qdqi_make(const qdqi_request *r, qdqi_dnnl_prim **out, qdq_error *err) {
     if (!qdqi_dnnl_available()) return onednn_first(r, out, err); /* which refuses, and is noted */
     const figure *f = figure_of(qdqi_request_class(r));
     if (!is_native_first(f)) {
@@ -199,94 +199,6 @@ static qdq_status make(const qdqi_request *r, qdqi_dnnl_prim **out, qdq_error *e
     return st;
 }
 
-/* ---- the requests ---- */
-
 bool qdqi_make_has_dtype(qdq_dtype dtype) {
     return dtype == QDQ_DTYPE_F32 || dtype == QDQ_DTYPE_BF16 || dtype == QDQ_DTYPE_F16;
-}
-
-qdq_status qdqi_make_matmul(const qdqi_dnnl_md *src, const qdqi_dnnl_md *weights, const qdqi_dnnl_md *bias,
-                            const qdqi_dnnl_md *dst, const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err) {
-    const qdqi_request r = {
-        .kind = QDQI_MAKE_MATMUL, .src = src, .second = weights, .bias = bias, .dst = dst, .attr = attr};
-    return make(&r, out, err);
-}
-qdq_status qdqi_make_convolution(const qdqi_dnnl_conv *conv, const qdqi_dnnl_md *src, const qdqi_dnnl_md *weights,
-                                 const qdqi_dnnl_md *bias, const qdqi_dnnl_md *dst, const qdqi_dnnl_attr *attr,
-                                 qdqi_dnnl_prim **out, qdq_error *err) {
-    const qdqi_request r = {.kind = QDQI_MAKE_CONVOLUTION,
-                            .conv = conv,
-                            .src = src,
-                            .second = weights,
-                            .bias = bias,
-                            .dst = dst,
-                            .attr = attr};
-    return make(&r, out, err);
-}
-qdq_status qdqi_make_pooling(const qdqi_dnnl_pool *pool, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
-                             const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err) {
-    const qdqi_request r = {.kind = QDQI_MAKE_POOLING, .pool = pool, .src = src, .dst = dst, .attr = attr};
-    return make(&r, out, err);
-}
-qdq_status qdqi_make_eltwise(qdqi_dnnl_alg alg, float alpha, float beta, const qdqi_dnnl_md *src,
-                             const qdqi_dnnl_md *dst, const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out,
-                             qdq_error *err) {
-    const qdqi_request r = {
-        .kind = QDQI_MAKE_ELTWISE, .alg = alg, .alpha = alpha, .beta = beta, .src = src, .dst = dst, .attr = attr};
-    return make(&r, out, err);
-}
-qdq_status qdqi_make_binary(qdqi_dnnl_alg alg, const qdqi_dnnl_md *src0, const qdqi_dnnl_md *src1,
-                            const qdqi_dnnl_md *dst, const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err) {
-    const qdqi_request r = {
-        .kind = QDQI_MAKE_BINARY, .alg = alg, .src = src0, .second = src1, .dst = dst, .attr = attr};
-    return make(&r, out, err);
-}
-qdq_status qdqi_make_softmax(qdqi_dnnl_alg alg, int32_t axis, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
-                             const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err) {
-    const qdqi_request r = {.kind = QDQI_MAKE_SOFTMAX, .alg = alg, .axis = axis, .src = src, .dst = dst, .attr = attr};
-    return make(&r, out, err);
-}
-qdq_status qdqi_make_layernorm(float epsilon, bool use_affine, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
-                               const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err) {
-    const qdqi_request r = {
-        .kind = QDQI_MAKE_LAYERNORM, .alpha = epsilon, .flag = use_affine, .src = src, .dst = dst, .attr = attr};
-    return make(&r, out, err);
-}
-qdq_status qdqi_make_groupnorm(int64_t groups, float epsilon, bool use_affine, const qdqi_dnnl_md *src,
-                               const qdqi_dnnl_md *dst, const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out,
-                               qdq_error *err) {
-    const qdqi_request r = {.kind = QDQI_MAKE_GROUPNORM,
-                            .groups = groups,
-                            .alpha = epsilon,
-                            .flag = use_affine,
-                            .src = src,
-                            .dst = dst,
-                            .attr = attr};
-    return make(&r, out, err);
-}
-qdq_status qdqi_make_batchnorm(float epsilon, bool fuse_relu, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
-                               const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err) {
-    const qdqi_request r = {
-        .kind = QDQI_MAKE_BATCHNORM, .alpha = epsilon, .flag = fuse_relu, .src = src, .dst = dst, .attr = attr};
-    return make(&r, out, err);
-}
-qdq_status qdqi_make_reduction(qdqi_dnnl_alg alg, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
-                               const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err) {
-    const qdqi_request r = {.kind = QDQI_MAKE_REDUCTION, .alg = alg, .src = src, .dst = dst, .attr = attr};
-    return make(&r, out, err);
-}
-qdq_status qdqi_make_resampling(qdqi_dnnl_alg alg, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
-                                const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err) {
-    const qdqi_request r = {.kind = QDQI_MAKE_RESAMPLING, .alg = alg, .src = src, .dst = dst, .attr = attr};
-    return make(&r, out, err);
-}
-qdq_status qdqi_make_concat(int32_t axis, uint32_t n, const qdqi_dnnl_md *srcs, const qdqi_dnnl_md *dst,
-                            qdqi_dnnl_prim **out, qdq_error *err) {
-    const qdqi_request r = {.kind = QDQI_MAKE_CONCAT, .axis = axis, .n = n, .src = srcs, .dst = dst};
-    return make(&r, out, err);
-}
-qdq_status qdqi_make_reorder(const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst, const qdqi_dnnl_attr *attr,
-                             qdqi_dnnl_prim **out, qdq_error *err) {
-    const qdqi_request r = {.kind = QDQI_MAKE_REORDER, .src = src, .dst = dst, .attr = attr};
-    return make(&r, out, err);
 }

@@ -252,7 +252,14 @@ static qdq_status lower_conv(qdqi_lower *lw, const qdqi_part *part, bool integer
     const qdqi_dnnl_md plain_weights = c->weights;
     c->weights.any = true;
     qdqi_dnnl_prim *prim;
-    QDQI_TRY(qdqi_make_convolution(&params, &c->src_md, &c->weights, &c->bias, &c->dst, &c->attr, &prim, err));
+    const qdqi_request request = {.kind = QDQI_MAKE_CONVOLUTION,
+                                  .conv = &params,
+                                  .src = &c->src_md,
+                                  .second = &c->weights,
+                                  .bias = &c->bias,
+                                  .dst = &c->dst,
+                                  .attr = &c->attr};
+    QDQI_TRY(qdqi_make(&request, &prim, err));
     qdqi_buf buf;
     qdq_status st =
         c->int8 && qdqi_dnnl_prim_is_ref(prim) ? qdqi_refuse(err, "conv", "onednn_has_only_a_reference") : QDQ_OK;

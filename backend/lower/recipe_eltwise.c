@@ -58,13 +58,14 @@ qdq_status qdqi_recipe_eltwise(qdqi_lower *lw, const qdqi_part *part, qdq_error 
     }
     if (e->op->n_in > 2) return qdqi_refuse(err, "eltwise", "no_primitive");
     const bool unary = (e->op->schema->flags & QDQI_F_UNARY) != 0;
-    qdqi_dnnl_alg alg;
-    float alpha = 0.0f, beta = 0.0f;
+    qdqi_request request = {
+        .kind = unary ? QDQI_MAKE_ELTWISE : QDQI_MAKE_BINARY, .src = &e->a_md, .dst = &e->dst_md, .attr = &e->attr};
     uint32_t main_value = e->op->in[0], other_value = QDQI_NONE;
     if (unary) {
-        if (!qdqi_unary_alg(e->op, &alg, &alpha, &beta)) return qdqi_refuse(err, "eltwise", "no_primitive");
+        if (!qdqi_unary_alg(e->op, &request.alg, &request.alpha, &request.beta))
+            return qdqi_refuse(err, "eltwise", "no_primitive");
     } else {
-        QDQI_TRY(binary(lw, e, &main_value, &other_value, &alg, err));
+        QDQI_TRY(binary(lw, e, &main_value, &other_value, &request.alg, err));
     }
     const uint32_t root_out = e->op->out[0];
     e->a = qdqi_lower_val(lw, main_value)->desc;
@@ -92,6 +93,7 @@ qdq_status qdqi_recipe_eltwise(qdqi_lower *lw, const qdqi_part *part, qdq_error 
         qdqi_md_of(&e->b, &e->b_md);
         qdqi_md_unsqueeze_front(&e->b_md, e->a_md.ndims);
         qdqi_args_add(&e->args, QDQI_DNNL_SRC1, buf);
+        request.second = &e->b_md;
     }
     qdqi_posts posts = {.attr = &e->attr, .args = &e->args, .full = &e->layout, .dst = &e->layout};
     uint32_t n_done = 0;
@@ -106,8 +108,7 @@ qdq_status qdqi_recipe_eltwise(qdqi_lower *lw, const qdqi_part *part, qdq_error 
     const uint32_t out = qdqi_chain_value_after(lw, &e->chain, n_done);
     e->dst_md.dtype = qdqi_lower_val(lw, out)->desc.dtype;
     qdqi_dnnl_prim *prim;
-    QDQI_TRY(unary ? qdqi_make_eltwise(alg, alpha, beta, &e->a_md, &e->dst_md, &e->attr, &prim, err)
-                   : qdqi_make_binary(alg, &e->a_md, &e->b_md, &e->dst_md, &e->attr, &prim, err));
+    QDQI_TRY(qdqi_make(&request, &prim, err));
     if (qdqi_dnnl_prim_is_ref(prim) && part->n_ops > 1) { /* one by one is faster */
         qdqi_dnnl_prim_destroy(prim);
         return qdqi_refuse(err, "eltwise", "onednn_has_only_a_reference");

@@ -105,7 +105,7 @@ static qdq_status norm_request(qdqi_lower *lw, lines *m, qdqi_native_norm *r, qd
 
 /* ---- reductions ---- */
 
-static bool reduction_alg(const qdqi_op *op, qdqi_dnnl_alg *alg) {
+bool qdqi_reduction_alg(const qdqi_op *op, qdqi_dnnl_alg *alg) {
     switch ((int)op->kind) {
     case QDQI_OP_REDUCESUM: *alg = QDQI_DNNL_RED_SUM; return true;
     case QDQI_OP_REDUCEMEAN: *alg = QDQI_DNNL_RED_MEAN; return true;
@@ -145,7 +145,7 @@ static qdq_status create(qdqi_lower *lw, lines *m, qdqi_dnnl_prim **prim, qdq_er
     if (is_softmax(m->op)) {
         st = softmax(m, prim, err);
     } else if (is_reduce(m->op)) {
-        if (!reduction_alg(m->op, &alg)) return qdqi_refuse(err, "reduce", "no_primitive");
+        if (!qdqi_reduction_alg(m->op, &alg)) return qdqi_refuse(err, "reduce", "no_primitive");
         st = qdqi_native_reduction(alg, &m->src_md, &m->dst_md, &m->attr, prim, err);
     } else {
         qdqi_native_norm request = {0};

@@ -367,7 +367,13 @@ static qdq_status lower_matmul(qdqi_lower *lw, const qdqi_part *part, bool integ
     for (int32_t i = 0; i < m->dst.ndims; i++)
         macs *= (double)m->dst.dims[i];
     qdqi_threads_shrink(lw->engine, macs, QDQI_GRAIN_MACS);
-    const qdq_status made = qdqi_make_matmul(&m->src, &m->weights, &m->bias, &m->dst, &m->attr, &prim, err);
+    const qdqi_request request = {.kind = QDQI_MAKE_MATMUL,
+                                  .src = &m->src,
+                                  .second = &m->weights,
+                                  .bias = &m->bias,
+                                  .dst = &m->dst,
+                                  .attr = &m->attr};
+    const qdq_status made = qdqi_make(&request, &prim, err);
     qdqi_threads_restore(lw->engine);
     QDQI_TRY(made);
     qdqi_buf buf;

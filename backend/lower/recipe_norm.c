@@ -39,46 +39,42 @@ static qdq_status gamma_and_beta(qdqi_lower *lw, norm *m, bool *affine, qdq_erro
     return vector_arg(lw, m, 2, QDQI_DNNL_NORM_SHIFT, err);
 }
 
+static qdqi_request request_of(const norm *m, qdqi_make_kind kind) {
+    return (qdqi_request){.kind = kind, .alpha = m->epsilon, .src = &m->src_md, .dst = &m->dst_md, .attr = &m->attr};
+}
+
 static qdq_status create(qdqi_lower *lw, norm *m, qdqi_dnnl_prim **prim, qdq_error *err) {
-    int32_t axis;
     const qdqi_op *op = m->op;
+    qdqi_request r = request_of(m, QDQI_MAKE_REDUCTION);
     switch ((int)op->kind) {
     case QDQI_OP_SOFTMAX:
     case QDQI_OP_LOGSOFTMAX:
         if (op->kind == QDQI_OP_SOFTMAX && !qdqi_op_str_is(op, QDQI_A_MODE, "none"))
             return qdqi_refuse(err, "softmax", "mode");
-        if (!qdqi_norm_axis(qdqi_op_s64(op, QDQI_A_AXIS), m->src.ndims, &axis))
+        if (!qdqi_norm_axis(qdqi_op_s64(op, QDQI_A_AXIS), m->src.ndims, &r.axis))
             return qdqi_refuse(err, "softmax", "axis");
         qdqi_md_unit_strides(&m->src_md);
         qdqi_md_unit_strides(&m->dst_md);
-        return qdqi_make_softmax(op->kind == QDQI_OP_SOFTMAX ? QDQI_DNNL_SOFTMAX : QDQI_DNNL_LOGSOFTMAX, axis,
-                                 &m->src_md, &m->dst_md, &m->attr, prim, err);
-    case QDQI_OP_LAYERNORM: {
-        bool affine;
-        if (!qdqi_norm_axis(qdqi_op_s64(op, QDQI_A_BEGIN_NORM_AXIS), m->src.ndims, &axis) || axis != m->src.ndims - 1)
+        r.kind = QDQI_MAKE_SOFTMAX;
+        r.alg = op->kind == QDQI_OP_SOFTMAX ? QDQI_DNNL_SOFTMAX : QDQI_DNNL_LOGSOFTMAX;
+        break;
+    case QDQI_OP_LAYERNORM:
+        if (!qdqi_norm_axis(qdqi_op_s64(op, QDQI_A_BEGIN_NORM_AXIS), m->src.ndims, &r.axis) ||
+            r.axis != m->src.ndims - 1)
             return qdqi_refuse(err, "layernorm", "not_the_last_axis");
-        QDQI_TRY(gamma_and_beta(lw, m, &affine, err));
-        return qdqi_make_layernorm(m->epsilon, affine, &m->src_md, &m->dst_md, &m->attr, prim, err);
+        QDQI_TRY(gamma_and_beta(lw, m, &r.flag, err));
+        r.kind = QDQI_MAKE_LAYERNORM;
+        break;
+    case QDQI_OP_GROUPNORM:
+        QDQI_TRY(gamma_and_beta(lw, m, &r.flag, err));
+        r.kind = QDQI_MAKE_GROUPNORM;
+        r.groups = qdqi_op_s64(op, QDQI_A_GROUPS);
+        break;
+    default:
+        if (!qdqi_reduction_alg(op, &r.alg)) return qdqi_refuse(err, "norm", "no_primitive");
+        break;
     }
-    case QDQI_OP_GROUPNORM: {
-        bool affine;
-        QDQI_TRY(gamma_and_beta(lw, m, &affine, err));
-        return qdqi_make_groupnorm(qdqi_op_s64(op, QDQI_A_GROUPS), m->epsilon, affine, &m->src_md, &m->dst_md, &m->attr,
-                                   prim, err);
-    }
-    default: break;
-    }
-    static const struct {
-        qdqi_kind kind;
-        qdqi_dnnl_alg alg;
-    } rows[] = {{QDQI_OP_REDUCESUM, QDQI_DNNL_RED_SUM},  {QDQI_OP_REDUCEMEAN, QDQI_DNNL_RED_MEAN},
-                {QDQI_OP_REDUCEMAX, QDQI_DNNL_RED_MAX},  {QDQI_OP_REDUCEMIN, QDQI_DNNL_RED_MIN},
-                {QDQI_OP_REDUCEPROD, QDQI_DNNL_RED_MUL}, {QDQI_OP_REDUCEL1, QDQI_DNNL_RED_L1},
-                {QDQI_OP_REDUCEL2, QDQI_DNNL_RED_L2}};
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (rows[i].kind == op->kind)
-            return qdqi_make_reduction(rows[i].alg, &m->src_md, &m->dst_md, &m->attr, prim, err);
-    return qdqi_refuse(err, "norm", "no_primitive");
+    return qdqi_make(&r, prim, err);
 }
 
 /* Channels are dim 1 for the primitive, and innermost in memory. */
@@ -103,7 +99,9 @@ static qdq_status batchnorm(qdqi_lower *lw, norm *m, qdqi_dnnl_prim **prim, qdq_
     QDQI_TRY(channels_last(m, err));
     for (uint32_t i = 0; i < 4; i++)
         QDQI_TRY(vector_arg(lw, m, i + 1, args[i], err));
-    return qdqi_make_batchnorm(qdqi_op_f32(m->op, QDQI_A_EPSILON), false, &m->src_md, &m->dst_md, &m->attr, prim, err);
+    qdqi_request r = request_of(m, QDQI_MAKE_BATCHNORM);
+    r.alpha = qdqi_op_f32(m->op, QDQI_A_EPSILON);
+    return qdqi_make(&r, prim, err);
 }
 
 /* A constant added to the source does not change a LayerNorm, and a factor of it is one of the deviation:

@@ -243,7 +243,9 @@ qdq_status qdqi_recipe_pool(qdqi_lower *lw, const qdqi_part *part, qdq_error *er
         p->dst.dtype = qdqi_lower_val(lw, out)->desc.dtype;
     }
     qdqi_dnnl_prim *prim;
-    QDQI_TRY(qdqi_make_pooling(&p->params, &p->src_md, &p->dst, &p->attr, &prim, err));
+    const qdqi_request request = {
+        .kind = QDQI_MAKE_POOLING, .pool = &p->params, .src = &p->src_md, .dst = &p->dst, .attr = &p->attr};
+    QDQI_TRY(qdqi_make(&request, &prim, err));
     if (qdqi_dnnl_prim_is_ref(prim) && p->int8) {
         qdqi_dnnl_prim_destroy(prim);
         return qdqi_refuse(err, "pool", "onednn_has_only_a_reference");

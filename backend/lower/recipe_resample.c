@@ -86,7 +86,12 @@ qdq_status qdqi_recipe_resample(qdqi_lower *lw, const qdqi_part *part, qdq_error
     const uint32_t out = all ? r->chain.out_value : qdqi_chain_value_after(lw, &r->chain, n_done);
     r->dst_md.dtype = qdqi_lower_val(lw, out)->desc.dtype;
     qdqi_dnnl_prim *prim;
-    QDQI_TRY(qdqi_make_resampling(QDQI_DNNL_RESIZE_LINEAR, &r->src_md, &r->dst_md, &r->attr, &prim, err));
+    const qdqi_request request = {.kind = QDQI_MAKE_RESAMPLING,
+                                  .alg = QDQI_DNNL_RESIZE_LINEAR,
+                                  .src = &r->src_md,
+                                  .dst = &r->dst_md,
+                                  .attr = &r->attr};
+    QDQI_TRY(qdqi_make(&request, &prim, err));
     if (qdqi_dnnl_prim_is_ref(prim)) {
         qdqi_dnnl_prim_destroy(prim);
         return qdqi_refuse(err, "resample", "onednn_has_only_a_reference");

@@ -5,27 +5,6 @@
 
 #include <string.h>
 
-qdq_status qdqi_request_onednn(const qdqi_request *r, qdqi_dnnl_prim **out, qdq_error *err) {
-    switch (r->kind) {
-    case QDQI_MAKE_MATMUL: return qdqi_dnnl_matmul(r->src, r->second, r->bias, r->dst, r->attr, out, err);
-    case QDQI_MAKE_CONVOLUTION:
-        return qdqi_dnnl_convolution(r->conv, r->src, r->second, r->bias, r->dst, r->attr, out, err);
-    case QDQI_MAKE_POOLING: return qdqi_dnnl_pooling(r->pool, r->src, r->dst, r->attr, out, err);
-    case QDQI_MAKE_ELTWISE: return qdqi_dnnl_eltwise(r->alg, r->alpha, r->beta, r->src, r->dst, r->attr, out, err);
-    case QDQI_MAKE_BINARY: return qdqi_dnnl_binary(r->alg, r->src, r->second, r->dst, r->attr, out, err);
-    case QDQI_MAKE_SOFTMAX: return qdqi_dnnl_softmax(r->alg, r->axis, r->src, r->dst, r->attr, out, err);
-    case QDQI_MAKE_LAYERNORM: return qdqi_dnnl_layernorm(r->alpha, r->flag, r->src, r->dst, r->attr, out, err);
-    case QDQI_MAKE_GROUPNORM:
-        return qdqi_dnnl_groupnorm(r->groups, r->alpha, r->flag, r->src, r->dst, r->attr, out, err);
-    case QDQI_MAKE_BATCHNORM: return qdqi_dnnl_batchnorm(r->alpha, r->flag, r->src, r->dst, r->attr, out, err);
-    case QDQI_MAKE_REDUCTION: return qdqi_dnnl_reduction(r->alg, r->src, r->dst, r->attr, out, err);
-    case QDQI_MAKE_RESAMPLING: return qdqi_dnnl_resampling(r->alg, r->src, r->dst, r->attr, out, err);
-    case QDQI_MAKE_CONCAT: return qdqi_dnnl_concat(r->axis, r->n, r->src, r->dst, out, err);
-    case QDQI_MAKE_REORDER: return qdqi_dnnl_reorder(r->src, r->dst, r->attr, out, err);
-    }
-    return QDQ_E_INTERNAL;
-}
-
 qdq_status qdqi_request_native(const qdqi_request *r, qdqi_dnnl_prim **out, qdq_error *err) {
     switch (r->kind) {
     case QDQI_MAKE_MATMUL: return qdqi_native_matmul(r->src, r->second, r->bias, r->dst, r->attr, out, err);

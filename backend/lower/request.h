@@ -1,5 +1,5 @@
-/* A primitive as asked for, whoever answers; and the shape class by which the answer is chosen. Private to choice.c and to the
- * program that measures (graph_tests/bench/choose). */
+/* What becomes of a request (onednn/onednn.h): our own kernels' answer, and the shape class by which an answer is chosen. Private
+ * to choice.c and to the program that measures (graph_tests/bench/choose). */
 #ifndef QDQI_REQUEST_H
 #define QDQI_REQUEST_H
 
@@ -9,37 +9,7 @@
 extern "C" {
 #endif
 
-typedef enum qdqi_make_kind {
-    QDQI_MAKE_MATMUL,
-    QDQI_MAKE_CONVOLUTION,
-    QDQI_MAKE_POOLING,
-    QDQI_MAKE_ELTWISE,
-    QDQI_MAKE_BINARY,
-    QDQI_MAKE_SOFTMAX,
-    QDQI_MAKE_LAYERNORM,
-    QDQI_MAKE_GROUPNORM,
-    QDQI_MAKE_BATCHNORM,
-    QDQI_MAKE_REDUCTION,
-    QDQI_MAKE_RESAMPLING,
-    QDQI_MAKE_CONCAT,
-    QDQI_MAKE_REORDER
-} qdqi_make_kind;
-
-typedef struct qdqi_request {
-    qdqi_make_kind kind;
-    qdqi_dnnl_alg alg;
-    float alpha, beta; /* alpha: epsilon of a normalisation */
-    int32_t axis;
-    int64_t groups;
-    bool flag; /* affine, or fused ReLU */
-    uint32_t n;
-    const qdqi_dnnl_conv *conv;
-    const qdqi_dnnl_pool *pool;
-    const qdqi_dnnl_md *src, *second, *bias, *dst; /* second: weights, or src1 */
-    const qdqi_dnnl_attr *attr;
-} qdqi_request;
-
-qdq_status qdqi_request_onednn(const qdqi_request *r, qdqi_dnnl_prim **out, qdq_error *err);
+/* As qdqi_dnnl_create does, by native/native.h. */
 qdq_status qdqi_request_native(const qdqi_request *r, qdqi_dnnl_prim **out, qdq_error *err);
 
 /* One row per class: QDQI_CLASS(name, what falls into it). */

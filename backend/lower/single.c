@@ -48,7 +48,13 @@ static qdq_status one_link(qdqi_lower *lw, const qdqi_link *link, uint32_t src, 
     if (!qdqi_is_dnnl_float(src_layout.dtype) || src_layout.ndims > 5) return qdqi_refuse(err, "eltwise", "dtype");
     qdqi_md_of(&src_layout, &src_md);
     qdqi_md_of(&dst_layout, &dst_md);
-    QDQI_TRY(qdqi_make_eltwise(link->alg, link->alpha, link->beta, &src_md, &dst_md, NULL, &prim, err));
+    const qdqi_request request = {.kind = QDQI_MAKE_ELTWISE,
+                                  .alg = link->alg,
+                                  .alpha = link->alpha,
+                                  .beta = link->beta,
+                                  .src = &src_md,
+                                  .dst = &dst_md};
+    QDQI_TRY(qdqi_make(&request, &prim, err));
     return qdqi_finish_unary_prim(lw, prim, &args, src, &src_layout, dst, &dst_layout, err);
 }
 

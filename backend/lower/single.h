@@ -39,6 +39,8 @@ qdq_status qdqi_recipe_resize(qdqi_lower *lw, const qdqi_part *part, qdq_error *
 /* An operand as its integers (8 bits, one scale and zero point: added to attr->src and args), else as floats; the value to read. */
 qdq_status qdqi_read_integers(qdqi_lower *lw, const qdqi_operand *operand, qdqi_dnnl_attr *attr, qdqi_args *args,
                               uint32_t *value_out, qdq_error *err);
+/* The algorithm of a Reduce op; false for other kinds. */
+bool qdqi_reduction_alg(const qdqi_op *op, qdqi_dnnl_alg *alg);
 /* The dims of a reduction's source with the reduced ones as 1, row-major. */
 qdq_status qdqi_reduce_kept(qdqi_lower *lw, const qdqi_op *op, const qdq_tensor_desc *src, qdq_tensor_desc *kept,
                             qdq_error *err);

@@ -119,8 +119,9 @@ qdq_status qdqi_lower_convert(qdqi_lower *lw, qdqi_buf src, const qdq_tensor_des
         qdqi_md_of(src_desc, &from);
         qdqi_md_of(dst_desc, &to);
         qdqi_dnnl_prim *prim = NULL;
+        const qdqi_request request = {.kind = QDQI_MAKE_REORDER, .src = &from, .dst = &to};
         const bool floats = qdqi_dtype_is_float(src_desc->dtype) && qdqi_dtype_is_float(dst_desc->dtype);
-        if (floats && qdqi_make_reorder(&from, &to, NULL, &prim, NULL) == QDQ_OK) {
+        if (floats && qdqi_make(&request, &prim, NULL) == QDQ_OK) {
             qdqi_args args = {0};
             qdqi_args_add(&args, QDQI_DNNL_SRC, src);
             qdqi_args_add(&args, QDQI_DNNL_DST, dst);

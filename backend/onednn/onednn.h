@@ -1,7 +1,7 @@
 /* A plain C facade over the oneDNN primitives that lowering uses; the only room that includes dnnl.h. Without oneDNN the
  * same functions are a stub that refuses with QDQ_E_NO_ONEDNN.
  *
- * Every *_create makes an immutable primitive with its descriptors resolved. Lowering then asks which layouts it chose
+ * qdqi_dnnl_create makes an immutable primitive with its descriptors resolved. Lowering then asks which layouts it chose
  * (`any` in the request), packs constants, allocates scratch, and appends it to a plan with qdqi_dnnl_step: one buffer per
  * argument, in the order of the primitive's argument list.
  * Scales and zero points are runtime arguments of every primitive: f32 (or the dtype asked) and s32 tensors.
@@ -138,9 +138,7 @@ typedef struct qdqi_dnnl_attr {
 /* Of oneDNN, or of our own kernels (native/native.h): what is asked below works for both, in a build without oneDNN too. */
 typedef struct qdqi_dnnl_prim qdqi_dnnl_prim;
 
-/* `bias` with ndims 0 = none. Any md may be `any` where the primitive supports it. `attr` may be NULL. */
-qdq_status qdqi_dnnl_matmul(const qdqi_dnnl_md *src, const qdqi_dnnl_md *weights, const qdqi_dnnl_md *bias,
-                            const qdqi_dnnl_md *dst, const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err);
+/* ---- a request: what is asked for, whoever answers ---------------------------------------------------------------- */
 
 typedef struct qdqi_dnnl_conv {
     bool transposed; /* deconvolution */
@@ -148,9 +146,6 @@ typedef struct qdqi_dnnl_conv {
     /* weights md: [G,] O, I, spatial… (rank n_spatial + 2, + 1 when grouped); dilation 0 = dense */
     int64_t strides[QDQ_MAX_NDIMS], dilations[QDQ_MAX_NDIMS], pads_begin[QDQ_MAX_NDIMS], pads_end[QDQ_MAX_NDIMS];
 } qdqi_dnnl_conv;
-qdq_status qdqi_dnnl_convolution(const qdqi_dnnl_conv *conv, const qdqi_dnnl_md *src, const qdqi_dnnl_md *weights,
-                                 const qdqi_dnnl_md *bias, const qdqi_dnnl_md *dst, const qdqi_dnnl_attr *attr,
-                                 qdqi_dnnl_prim **out, qdq_error *err);
 
 typedef struct qdqi_dnnl_pool {
     qdqi_dnnl_alg alg;
@@ -159,39 +154,42 @@ typedef struct qdqi_dnnl_pool {
     int64_t kernel[QDQ_MAX_NDIMS], strides[QDQ_MAX_NDIMS], dilations[QDQ_MAX_NDIMS], pads_begin[QDQ_MAX_NDIMS],
         pads_end[QDQ_MAX_NDIMS];
 } qdqi_dnnl_pool;
-qdq_status qdqi_dnnl_pooling(const qdqi_dnnl_pool *pool, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
-                             const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err);
 
-qdq_status qdqi_dnnl_eltwise(qdqi_dnnl_alg alg, float alpha, float beta, const qdqi_dnnl_md *src,
-                             const qdqi_dnnl_md *dst, const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err);
-/* src1 broadcasts to src0 by dims of 1; ranks equal. */
-qdq_status qdqi_dnnl_binary(qdqi_dnnl_alg alg, const qdqi_dnnl_md *src0, const qdqi_dnnl_md *src1,
-                            const qdqi_dnnl_md *dst, const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err);
-/* alg SOFTMAX or LOGSOFTMAX */
-qdq_status qdqi_dnnl_softmax(qdqi_dnnl_alg alg, int32_t axis, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
-                             const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err);
-/* Over the last dim. gamma/beta f32, given together or not at all. */
-qdq_status qdqi_dnnl_layernorm(float epsilon, bool use_affine, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
-                               const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err);
-/* Channels are dim 1 of src; the statistics are computed. gamma/beta as above. */
-qdq_status qdqi_dnnl_groupnorm(int64_t groups, float epsilon, bool use_affine, const qdqi_dnnl_md *src,
-                               const qdqi_dnnl_md *dst, const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out,
-                               qdq_error *err);
-/* Inference batch norm: args SRC, NORM_SCALE, NORM_SHIFT, NORM_MEAN, NORM_VARIANCE (f32), DST. */
-qdq_status qdqi_dnnl_batchnorm(float epsilon, bool fuse_relu, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
-                               const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err);
-/* Reduced dims have size 1 in dst. */
-qdq_status qdqi_dnnl_reduction(qdqi_dnnl_alg alg, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
-                               const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err);
-/* half_pixel coordinates, nearest takes ties away from zero; src NCX dims. */
-qdq_status qdqi_dnnl_resampling(qdqi_dnnl_alg alg, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
-                                const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err);
-qdq_status qdqi_dnnl_concat(int32_t axis, uint32_t n, const qdqi_dnnl_md *srcs, const qdqi_dnnl_md *dst,
-                            qdqi_dnnl_prim **out, qdq_error *err);
-/* dst = convert(src): layout, dtype, and attr's src/dst scales and zero points. Real value = (q - zp) * scale on both
- * sides. */
-qdq_status qdqi_dnnl_reorder(const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst, const qdqi_dnnl_attr *attr,
-                             qdqi_dnnl_prim **out, qdq_error *err);
+/* The primitives, and what each reads of a request besides src, dst and attr. */
+typedef enum qdqi_make_kind {
+    QDQI_MAKE_MATMUL,      /* second: weights; bias */
+    QDQI_MAKE_CONVOLUTION, /* conv; second: weights; bias */
+    QDQI_MAKE_POOLING,     /* pool */
+    QDQI_MAKE_ELTWISE,     /* alg, alpha, beta */
+    QDQI_MAKE_BINARY,      /* alg; second: broadcasts to src by dims of 1, of its rank */
+    QDQI_MAKE_SOFTMAX,     /* alg: SOFTMAX or LOGSOFTMAX; axis */
+    QDQI_MAKE_LAYERNORM,   /* over the last dim; alpha: epsilon; flag: gamma and beta, f32, both or none */
+    QDQI_MAKE_GROUPNORM,   /* groups; channels are dim 1; alpha and flag as above; the statistics are computed */
+    QDQI_MAKE_BATCHNORM, /* inference: args NORM_SCALE, _SHIFT, _MEAN, _VARIANCE (f32); alpha: epsilon; flag: then ReLU */
+    QDQI_MAKE_REDUCTION,  /* alg; reduced dims have size 1 in dst */
+    QDQI_MAKE_RESAMPLING, /* alg; src has NCX dims; half_pixel coordinates, nearest takes ties away from zero */
+    QDQI_MAKE_CONCAT,     /* axis; n: src is an array of so many; no attr */
+    QDQI_MAKE_REORDER, /* dst = convert(src): layout, dtype, quantization; real value = (q - zp) * scale on both sides */
+} qdqi_make_kind;
+
+/* Any md may be `any` where the primitive supports it. */
+typedef struct qdqi_request {
+    qdqi_make_kind kind;
+    qdqi_dnnl_alg alg;
+    float alpha, beta;
+    int32_t axis;
+    int64_t groups;
+    bool flag;
+    uint32_t n;
+    const qdqi_dnnl_conv *conv;
+    const qdqi_dnnl_pool *pool;
+    const qdqi_dnnl_md *src, *second, *bias, *dst; /* bias: NULL or of rank 0 = none */
+    const qdqi_dnnl_attr *attr;                    /* NULL: nothing */
+} qdqi_request;
+
+/* Make the primitive of a request. */
+qdq_status qdqi_dnnl_create(const qdqi_request *request, qdqi_dnnl_prim **out, qdq_error *err);
+
 /* A reorder from (or to) a strided tensor to the layout that `prim` chose for `arg`. `to_prim` false: from it. */
 qdq_status qdqi_dnnl_reorder_for(const qdqi_dnnl_prim *prim, qdqi_dnnl_arg arg, const qdqi_dnnl_md *strided,
                                  bool to_prim, qdqi_dnnl_prim **out, qdq_error *err);

@@ -116,7 +116,7 @@ static qdq_status check_sizes(const qdqi_dnnl_md *md, const char *primitive, con
 qdq_status qdqi_dnnl_make_md(const qdqi_dnnl_md *md, const char *primitive, const char *what,
                              dnnl_memory_desc_t *md_out, qdq_error *err) {
     if (md == NULL) return qdqi_fail(err, QDQ_E_NULL_ARG, "%s: %s is NULL", primitive, what);
-    if (!qdqi_dnnl_available()) /* every request begins with a descriptor */
+    if (!qdqi_dnnl_available()) /* every draft begins with a descriptor */
         return qdqi_fail(err, QDQ_E_NO_ONEDNN, "%s: %s", primitive,
                          qdqi_dnnl_jit_off() ? "jit_off: QDQ_JIT forbids oneDNN" : "oneDNN did not initialise");
     if (md->ndims < 1 || md->ndims > QDQ_MAX_NDIMS)
@@ -164,127 +164,126 @@ static bool count_values(const qdqi_dnnl_md *md, int mask, const int64_t group[2
     return true;
 }
 
-static qdq_status add_vector(qdqi_dnnl_request *request, qdqi_dnnl_arg arg, int dnnl_arg, int64_t n, qdq_dtype dtype,
+static qdq_status add_vector(qdqi_dnnl_draft *draft, qdqi_dnnl_arg arg, int dnnl_arg, int64_t n, qdq_dtype dtype,
                              qdq_error *err) {
-    if (request->n_vectors == QDQI_DNNL_MAX_VECTORS)
-        return qdqi_fail(err, QDQ_E_INTERNAL, "%s: too many arguments", request->primitive);
-    request->vectors[request->n_vectors++] = (qdqi_dnnl_vector){arg, dnnl_arg, n, dtype};
+    if (draft->n_vectors == QDQI_DNNL_MAX_VECTORS)
+        return qdqi_fail(err, QDQ_E_INTERNAL, "%s: too many arguments", draft->primitive);
+    draft->vectors[draft->n_vectors++] = (qdqi_dnnl_vector){arg, dnnl_arg, n, dtype};
     return QDQ_OK;
 }
 
-static qdq_status add_masked(qdqi_dnnl_request *request, const side *s, const char *kind, qdqi_dnnl_arg arg,
-                             int dnnl_arg, int mask, qdq_dtype dtype, qdq_error *err) {
+static qdq_status add_masked(qdqi_dnnl_draft *draft, const side *s, const char *kind, qdqi_dnnl_arg arg, int dnnl_arg,
+                             int mask, qdq_dtype dtype, qdq_error *err) {
     int64_t n = 0;
     if (!count_values(s->md, mask, s->quant->group, &n))
         return qdqi_fail(err, QDQ_E_UNSUPPORTED, "%s: mask %d or groups of the %s of %s do not fit its dims",
-                         request->primitive, mask, kind, s->name);
-    return add_vector(request, arg, dnnl_arg, n, dtype, err);
+                         draft->primitive, mask, kind, s->name);
+    return add_vector(draft, arg, dnnl_arg, n, dtype, err);
 }
 
-static qdq_status add_side(qdqi_dnnl_request *request, const side *s, qdq_error *err) {
+static qdq_status add_side(qdqi_dnnl_draft *draft, const side *s, qdq_error *err) {
     const qdqi_dnnl_quant *q = s->quant;
     if (!q->has_scale && !q->has_zp) return QDQ_OK;
-    if (s->md == NULL) return qdqi_fail(err, QDQ_E_UNSUPPORTED, "%s: has no quantized %s", request->primitive, s->name);
+    if (s->md == NULL) return qdqi_fail(err, QDQ_E_UNSUPPORTED, "%s: has no quantized %s", draft->primitive, s->name);
     const bool grouped = q->group[0] > 0 && q->group[1] > 0;
     const int n_groups = grouped ? 2 : 0;
     const dnnl_dims_t groups = {q->group[0], q->group[1]};
     char what[96];
     if (q->has_scale) {
         const qdq_dtype dtype = q->scale_dtype == QDQ_DTYPE_UNDEF ? QDQ_DTYPE_F32 : q->scale_dtype;
-        snprintf(what, sizeof what, "%s: %s scale of %s, mask %d", request->primitive, qdq_dtype_name(dtype), s->name,
+        snprintf(what, sizeof what, "%s: %s scale of %s, mask %d", draft->primitive, qdq_dtype_name(dtype), s->name,
                  q->scale_mask);
-        QDQI_TRY(qdqi_dnnl_check(dnnl_primitive_attr_set_scales(request->attr, s->dnnl_arg, q->scale_mask, n_groups,
+        QDQI_TRY(qdqi_dnnl_check(dnnl_primitive_attr_set_scales(draft->attr, s->dnnl_arg, q->scale_mask, n_groups,
                                                                 grouped ? groups : NULL, (dnnl_data_type_t)dtype),
                                  what, err));
         QDQI_TRY(
-            add_masked(request, s, "scale", s->scale, DNNL_ARG_ATTR_SCALES | s->dnnl_arg, q->scale_mask, dtype, err));
+            add_masked(draft, s, "scale", s->scale, DNNL_ARG_ATTR_SCALES | s->dnnl_arg, q->scale_mask, dtype, err));
     }
     if (q->has_zp) {
         const qdq_dtype dtype = q->zp_dtype == QDQ_DTYPE_UNDEF ? QDQ_DTYPE_S32 : q->zp_dtype;
-        snprintf(what, sizeof what, "%s: %s zero point of %s, mask %d", request->primitive, qdq_dtype_name(dtype),
+        snprintf(what, sizeof what, "%s: %s zero point of %s, mask %d", draft->primitive, qdq_dtype_name(dtype),
                  s->name, q->zp_mask);
-        QDQI_TRY(qdqi_dnnl_check(dnnl_primitive_attr_set_zero_points(request->attr, s->dnnl_arg, q->zp_mask, n_groups,
+        QDQI_TRY(qdqi_dnnl_check(dnnl_primitive_attr_set_zero_points(draft->attr, s->dnnl_arg, q->zp_mask, n_groups,
                                                                      grouped ? groups : NULL, (dnnl_data_type_t)dtype),
                                  what, err));
-        QDQI_TRY(add_masked(request, s, "zero point", s->zp, DNNL_ARG_ATTR_ZERO_POINTS | s->dnnl_arg, q->zp_mask, dtype,
-                            err));
+        QDQI_TRY(
+            add_masked(draft, s, "zero point", s->zp, DNNL_ARG_ATTR_ZERO_POINTS | s->dnnl_arg, q->zp_mask, dtype, err));
     }
     return QDQ_OK;
 }
 
-static qdq_status append_prelu(qdqi_dnnl_request *request, dnnl_post_ops_t ops, const qdqi_dnnl_post *post, uint32_t i,
+static qdq_status append_prelu(qdqi_dnnl_draft *draft, dnnl_post_ops_t ops, const qdqi_dnnl_post *post, uint32_t i,
                                qdq_error *err) {
     /* a slope per index of the dims that are not 1; oneDNN reads them as dense f32 */
     int mask = 0;
     int64_t dense = 1;
     if (post->operand.dtype != QDQ_DTYPE_F32)
-        return qdqi_fail(err, QDQ_E_UNSUPPORTED, "%s: post-op %u prelu: slope is %s, expected f32", request->primitive,
-                         i, qdq_dtype_name(post->operand.dtype));
+        return qdqi_fail(err, QDQ_E_UNSUPPORTED, "%s: post-op %u prelu: slope is %s, expected f32", draft->primitive, i,
+                         qdq_dtype_name(post->operand.dtype));
     for (int32_t d = post->operand.ndims - 1; d >= 0; d--) {
         if (post->operand.dims[d] == 1) continue;
         mask |= 1 << d;
         if (post->operand.strides[d] != dense || !qdqi_mul_i64(dense, post->operand.dims[d], &dense))
-            return qdqi_fail(err, QDQ_E_UNSUPPORTED, "%s: post-op %u prelu: slope is not dense", request->primitive, i);
+            return qdqi_fail(err, QDQ_E_UNSUPPORTED, "%s: post-op %u prelu: slope is not dense", draft->primitive, i);
     }
     char what[64];
-    snprintf(what, sizeof what, "%s: post-op %u prelu", request->primitive, i);
+    snprintf(what, sizeof what, "%s: post-op %u prelu", draft->primitive, i);
     QDQI_TRY(qdqi_dnnl_check(dnnl_post_ops_append_prelu(ops, mask), what, err));
-    return add_vector(request, (qdqi_dnnl_arg)(QDQI_DNNL_POST_OP + i),
+    return add_vector(draft, (qdqi_dnnl_arg)(QDQI_DNNL_POST_OP + i),
                       DNNL_ARG_ATTR_MULTIPLE_POST_OP((int)i) | DNNL_ARG_WEIGHTS, dense, QDQ_DTYPE_F32, err);
 }
 
-static qdq_status append_binary(qdqi_dnnl_request *request, dnnl_post_ops_t ops, const qdqi_dnnl_post *post, uint32_t i,
+static qdq_status append_binary(qdqi_dnnl_draft *draft, dnnl_post_ops_t ops, const qdqi_dnnl_post *post, uint32_t i,
                                 qdq_error *err) {
     char what[64];
     snprintf(what, sizeof what, "post-op %u operand", i);
     dnnl_memory_desc_t md = NULL;
-    QDQI_TRY(qdqi_dnnl_make_md(&post->operand, request->primitive, what, &md, err));
+    QDQI_TRY(qdqi_dnnl_make_md(&post->operand, draft->primitive, what, &md, err));
     const dnnl_status_t status = dnnl_post_ops_append_binary(ops, qdqi_dnnl_alg_kind(post->alg), md);
     dnnl_memory_desc_destroy(md);
-    snprintf(what, sizeof what, "%s: post-op %u binary", request->primitive, i);
+    snprintf(what, sizeof what, "%s: post-op %u binary", draft->primitive, i);
     QDQI_TRY(qdqi_dnnl_check(status, what, err));
-    qdqi_dnnl_request_role(request, (qdqi_dnnl_arg)(QDQI_DNNL_POST_OP + i),
-                           DNNL_ARG_ATTR_MULTIPLE_POST_OP((int)i) | DNNL_ARG_SRC_1);
+    qdqi_dnnl_draft_role(draft, (qdqi_dnnl_arg)(QDQI_DNNL_POST_OP + i),
+                         DNNL_ARG_ATTR_MULTIPLE_POST_OP((int)i) | DNNL_ARG_SRC_1);
     return QDQ_OK;
 }
 
-static qdq_status append_post(qdqi_dnnl_request *request, dnnl_post_ops_t ops, const qdqi_dnnl_post *post, uint32_t i,
+static qdq_status append_post(qdqi_dnnl_draft *draft, dnnl_post_ops_t ops, const qdqi_dnnl_post *post, uint32_t i,
                               qdq_error *err) {
     char what[64];
-    snprintf(what, sizeof what, "%s: post-op %u", request->primitive, i);
+    snprintf(what, sizeof what, "%s: post-op %u", draft->primitive, i);
     if (qdqi_dnnl_is_eltwise(post->alg))
         return qdqi_dnnl_check(
             dnnl_post_ops_append_eltwise(ops, qdqi_dnnl_alg_kind(post->alg), post->alpha, post->beta), what, err);
-    if (qdqi_dnnl_is_binary(post->alg)) return append_binary(request, ops, post, i, err);
-    if (post->alg == QDQI_DNNL_BIN_PRELU) return append_prelu(request, ops, post, i, err);
+    if (qdqi_dnnl_is_binary(post->alg)) return append_binary(draft, ops, post, i, err);
+    if (post->alg == QDQI_DNNL_BIN_PRELU) return append_prelu(draft, ops, post, i, err);
     if (post->alg == QDQI_DNNL_SUM)
         return qdqi_dnnl_check(dnnl_post_ops_append_sum(ops, post->alpha, post->zp, (dnnl_data_type_t)post->sum_dtype),
                                what, err);
     return qdqi_fail(err, QDQ_E_INTERNAL, "%s: algorithm %d is no post-op", what, (int)post->alg);
 }
 
-static qdq_status add_posts(qdqi_dnnl_request *request, const qdqi_dnnl_attr *attr, qdq_error *err) {
+static qdq_status add_posts(qdqi_dnnl_draft *draft, const qdqi_dnnl_attr *attr, qdq_error *err) {
     if (attr->n_posts == 0) return QDQ_OK;
     if (attr->n_posts > QDQI_DNNL_MAX_POSTS)
-        return qdqi_fail(err, QDQ_E_UNSUPPORTED, "%s: %u post-ops, expected at most %d", request->primitive,
+        return qdqi_fail(err, QDQ_E_UNSUPPORTED, "%s: %u post-ops, expected at most %d", draft->primitive,
                          attr->n_posts, QDQI_DNNL_MAX_POSTS);
     dnnl_post_ops_t ops = NULL;
-    QDQI_TRY(qdqi_dnnl_check(dnnl_post_ops_create(&ops), request->primitive, err));
+    QDQI_TRY(qdqi_dnnl_check(dnnl_post_ops_create(&ops), draft->primitive, err));
     qdq_status st = QDQ_OK;
     for (uint32_t i = 0; st == QDQ_OK && i < attr->n_posts; i++)
-        st = append_post(request, ops, &attr->posts[i], i, err);
-    if (st == QDQ_OK)
-        st = qdqi_dnnl_check(dnnl_primitive_attr_set_post_ops(request->attr, ops), request->primitive, err);
+        st = append_post(draft, ops, &attr->posts[i], i, err);
+    if (st == QDQ_OK) st = qdqi_dnnl_check(dnnl_primitive_attr_set_post_ops(draft->attr, ops), draft->primitive, err);
     dnnl_post_ops_destroy(ops);
     return st;
 }
 
-qdq_status qdqi_dnnl_request_attr(qdqi_dnnl_request *request, const qdqi_dnnl_attr *attr, const qdqi_dnnl_md *src,
-                                  const qdqi_dnnl_md *src1, const qdqi_dnnl_md *weights, const qdqi_dnnl_md *dst,
-                                  qdq_error *err) {
-    QDQI_TRY(qdqi_dnnl_check(dnnl_primitive_attr_create(&request->attr), request->primitive, err));
-    QDQI_TRY(qdqi_dnnl_check(dnnl_primitive_attr_set_scratchpad_mode(request->attr, dnnl_scratchpad_mode_user),
-                             request->primitive, err));
+qdq_status qdqi_dnnl_draft_attr(qdqi_dnnl_draft *draft, const qdqi_dnnl_attr *attr, const qdqi_dnnl_md *src,
+                                const qdqi_dnnl_md *src1, const qdqi_dnnl_md *weights, const qdqi_dnnl_md *dst,
+                                qdq_error *err) {
+    QDQI_TRY(qdqi_dnnl_check(dnnl_primitive_attr_create(&draft->attr), draft->primitive, err));
+    QDQI_TRY(qdqi_dnnl_check(dnnl_primitive_attr_set_scratchpad_mode(draft->attr, dnnl_scratchpad_mode_user),
+                             draft->primitive, err));
     if (attr == NULL) return QDQ_OK;
     const side sides[] = {
         {"src", &attr->src, src, DNNL_ARG_SRC, QDQI_DNNL_SCALE_SRC, QDQI_DNNL_ZP_SRC},
@@ -292,8 +291,8 @@ qdq_status qdqi_dnnl_request_attr(qdqi_dnnl_request *request, const qdqi_dnnl_at
         {"weights", &attr->weights, weights, DNNL_ARG_WEIGHTS, QDQI_DNNL_SCALE_WEIGHTS, QDQI_DNNL_ZP_WEIGHTS},
         {"dst", &attr->dst, dst, DNNL_ARG_DST, QDQI_DNNL_SCALE_DST, QDQI_DNNL_ZP_DST},
     };
-    if (attr->src1.has_zp) return qdqi_fail(err, QDQ_E_UNSUPPORTED, "%s: src1 takes no zero point", request->primitive);
+    if (attr->src1.has_zp) return qdqi_fail(err, QDQ_E_UNSUPPORTED, "%s: src1 takes no zero point", draft->primitive);
     for (size_t i = 0; i < sizeof sides / sizeof sides[0]; i++)
-        QDQI_TRY(add_side(request, &sides[i], err));
-    return add_posts(request, attr, err);
+        QDQI_TRY(add_side(draft, &sides[i], err));
+    return add_posts(draft, attr, err);
 }

@@ -3,48 +3,36 @@
 #include <stdio.h>
 #include <string.h>
 
-static qdq_status finish_reorder(qdqi_dnnl_request *r, qdqi_dnnl_prim **out, qdq_error *err) {
+static qdq_status finish_reorder(qdqi_dnnl_draft *d, qdqi_dnnl_prim **out, qdq_error *err) {
     const dnnl_engine_t engine = qdqi_dnnl_engine();
     dnnl_primitive_desc_t pd = NULL;
-    const dnnl_status_t status = dnnl_reorder_primitive_desc_create(&pd, r->src, engine, r->dst, engine, r->attr);
-    return qdqi_dnnl_request_finish(r, status, pd, out, err);
+    const dnnl_status_t status = dnnl_reorder_primitive_desc_create(&pd, d->src, engine, d->dst, engine, d->attr);
+    return qdqi_dnnl_draft_finish(d, status, pd, out, err);
 }
 
-static qdq_status make_reorder(qdqi_dnnl_request *r, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
-                               const qdqi_dnnl_attr *attr, qdqi_dnnl_prim **out, qdq_error *err) {
-    QDQI_TRY(qdqi_dnnl_request_md(r, &r->src, QDQI_DNNL_SRC, src, err));
-    QDQI_TRY(qdqi_dnnl_request_md(r, &r->dst, QDQI_DNNL_DST, dst, err));
-    QDQI_TRY(qdqi_dnnl_request_attr(r, attr, src, NULL, NULL, dst, err));
-    return finish_reorder(r, out, err);
-}
-
-qdq_status qdqi_dnnl_reorder(const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst, const qdqi_dnnl_attr *attr,
-                             qdqi_dnnl_prim **out, qdq_error *err) {
-    qdqi_dnnl_request r = {.primitive = "reorder"};
-    const qdq_status st = make_reorder(&r, src, dst, attr, out, err);
-    qdqi_dnnl_request_clear(&r);
-    return st;
+qdq_status qdqi_dnnl_make_reorder(qdqi_dnnl_draft *d, const qdqi_request *r, qdqi_dnnl_prim **out, qdq_error *err) {
+    QDQI_TRY(qdqi_dnnl_draft_src_dst(d, r, err));
+    return finish_reorder(d, out, err);
 }
 
 /* The chosen layout of `arg` as the other side of a reorder with `strided`. */
-static qdq_status make_reorder_for(qdqi_dnnl_request *r, const qdqi_dnnl_prim *prim, qdqi_dnnl_arg arg,
+static qdq_status make_reorder_for(qdqi_dnnl_draft *d, const qdqi_dnnl_prim *prim, qdqi_dnnl_arg arg,
                                    const qdqi_dnnl_md *strided, bool to_prim, qdqi_dnnl_prim **out, qdq_error *err) {
     const_dnnl_memory_desc_t chosen = qdqi_dnnl_prim_md(prim, arg);
     if (chosen == NULL)
         return qdqi_fail(err, QDQ_E_INTERNAL, "reorder: %s has no argument %d", qdqi_dnnl_prim_impl(prim), (int)arg);
-    QDQI_TRY(
-        qdqi_dnnl_request_md(r, to_prim ? &r->src : &r->dst, to_prim ? QDQI_DNNL_SRC : QDQI_DNNL_DST, strided, err));
-    QDQI_TRY(qdqi_dnnl_check(dnnl_memory_desc_clone(to_prim ? &r->dst : &r->src, chosen), "reorder", err));
-    qdqi_dnnl_request_role(r, to_prim ? QDQI_DNNL_DST : QDQI_DNNL_SRC, to_prim ? DNNL_ARG_DST : DNNL_ARG_SRC);
-    QDQI_TRY(qdqi_dnnl_request_attr(r, NULL, NULL, NULL, NULL, NULL, err));
-    return finish_reorder(r, out, err);
+    QDQI_TRY(qdqi_dnnl_draft_md(d, to_prim ? &d->src : &d->dst, to_prim ? QDQI_DNNL_SRC : QDQI_DNNL_DST, strided, err));
+    QDQI_TRY(qdqi_dnnl_check(dnnl_memory_desc_clone(to_prim ? &d->dst : &d->src, chosen), "reorder", err));
+    qdqi_dnnl_draft_role(d, to_prim ? QDQI_DNNL_DST : QDQI_DNNL_SRC, to_prim ? DNNL_ARG_DST : DNNL_ARG_SRC);
+    QDQI_TRY(qdqi_dnnl_draft_attr(d, NULL, NULL, NULL, NULL, NULL, err));
+    return finish_reorder(d, out, err);
 }
 
 qdq_status qdqi_dnnl_make_reorder_for(const qdqi_dnnl_prim *prim, qdqi_dnnl_arg arg, const qdqi_dnnl_md *strided,
                                       bool to_prim, qdqi_dnnl_prim **out, qdq_error *err) {
-    qdqi_dnnl_request r = {.primitive = "reorder"};
-    const qdq_status st = make_reorder_for(&r, prim, arg, strided, to_prim, out, err);
-    qdqi_dnnl_request_clear(&r);
+    qdqi_dnnl_draft d = {.primitive = "reorder"};
+    const qdq_status st = make_reorder_for(&d, prim, arg, strided, to_prim, out, err);
+    qdqi_dnnl_draft_clear(&d);
     return st;
 }
 

@@ -30,8 +30,8 @@ static const dnnl_prim *of(const qdqi_dnnl_prim *base) {
 
 /* ---- making ---- */
 
-qdq_status qdqi_dnnl_request_md(qdqi_dnnl_request *request, dnnl_memory_desc_t *slot, qdqi_dnnl_arg arg,
-                                const qdqi_dnnl_md *md, qdq_error *err) {
+qdq_status qdqi_dnnl_draft_md(qdqi_dnnl_draft *draft, dnnl_memory_desc_t *slot, qdqi_dnnl_arg arg,
+                              const qdqi_dnnl_md *md, qdq_error *err) {
     static const struct {
         const char *name;
         int dnnl_arg;
@@ -40,31 +40,34 @@ qdq_status qdqi_dnnl_request_md(qdqi_dnnl_request *request, dnnl_memory_desc_t *
                 [QDQI_DNNL_WEIGHTS] = {"weights", DNNL_ARG_WEIGHTS},
                 [QDQI_DNNL_BIAS] = {"bias", DNNL_ARG_BIAS},
                 [QDQI_DNNL_DST] = {"dst", DNNL_ARG_DST}};
-    QDQI_TRY(qdqi_dnnl_make_md(md, request->primitive, rows[arg].name, slot, err));
-    qdqi_dnnl_request_role(request, arg, rows[arg].dnnl_arg);
+    QDQI_TRY(qdqi_dnnl_make_md(md, draft->primitive, rows[arg].name, slot, err));
+    qdqi_dnnl_draft_role(draft, arg, rows[arg].dnnl_arg);
     if (arg != QDQI_DNNL_BIAS) {
-        const size_t n = strlen(request->types);
-        snprintf(request->types + n, sizeof request->types - n, "%s", qdq_dtype_name(md->dtype));
+        const size_t n = strlen(draft->types);
+        snprintf(draft->types + n, sizeof draft->types - n, "%s", qdq_dtype_name(md->dtype));
     }
     return QDQ_OK;
 }
 
-void qdqi_dnnl_request_role(qdqi_dnnl_request *request, qdqi_dnnl_arg arg, int dnnl_arg) {
-    if (request->n_roles < QDQI_DNNL_MAX_ROLES) request->roles[request->n_roles++] = (qdqi_dnnl_role){arg, dnnl_arg};
+void qdqi_dnnl_draft_role(qdqi_dnnl_draft *draft, qdqi_dnnl_arg arg, int dnnl_arg) {
+    if (draft->n_roles < QDQI_DNNL_MAX_ROLES) draft->roles[draft->n_roles++] = (qdqi_dnnl_role){arg, dnnl_arg};
 }
 
-qdq_status qdqi_dnnl_request_src_dst(qdqi_dnnl_request *request, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
-                                     const qdqi_dnnl_attr *attr, qdq_error *err) {
-    QDQI_TRY(qdqi_dnnl_request_md(request, &request->src, QDQI_DNNL_SRC, src, err));
-    QDQI_TRY(qdqi_dnnl_request_md(request, &request->dst, QDQI_DNNL_DST, dst, err));
-    return qdqi_dnnl_request_attr(request, attr, src, NULL, NULL, dst, err);
+qdq_status qdqi_dnnl_draft_src_dst(qdqi_dnnl_draft *draft, const qdqi_request *r, qdq_error *err) {
+    QDQI_TRY(qdqi_dnnl_draft_md(draft, &draft->src, QDQI_DNNL_SRC, r->src, err));
+    QDQI_TRY(qdqi_dnnl_draft_md(draft, &draft->dst, QDQI_DNNL_DST, r->dst, err));
+    return qdqi_dnnl_draft_attr(draft, r->attr, r->src, NULL, NULL, r->dst, err);
 }
 
-void qdqi_dnnl_request_clear(qdqi_dnnl_request *request) {
-    const dnnl_memory_desc_t mds[] = {request->src, request->src1, request->weights, request->bias, request->dst};
+qdq_status qdqi_dnnl_wrong_alg(const qdqi_dnnl_draft *draft, qdqi_dnnl_alg alg, qdq_error *err) {
+    return qdqi_fail(err, QDQ_E_INTERNAL, "%s: algorithm %d is not of this primitive", draft->primitive, (int)alg);
+}
+
+void qdqi_dnnl_draft_clear(qdqi_dnnl_draft *draft) {
+    const dnnl_memory_desc_t mds[] = {draft->src, draft->src1, draft->weights, draft->bias, draft->dst};
     for (size_t i = 0; i < sizeof mds / sizeof mds[0]; i++)
         if (mds[i] != NULL) dnnl_memory_desc_destroy(mds[i]);
-    if (request->attr != NULL) dnnl_primitive_attr_destroy(request->attr);
+    if (draft->attr != NULL) dnnl_primitive_attr_destroy(draft->attr);
 }
 
 static void destroy(qdqi_dnnl_prim *base) {
@@ -100,19 +103,18 @@ static qdq_status add_queried(dnnl_prim *prim, const_dnnl_primitive_desc_t pd, q
     return add_arg(prim, arg, dnnl_arg, md, err);
 }
 
-static qdq_status add_args(dnnl_prim *prim, const qdqi_dnnl_request *request, const_dnnl_primitive_desc_t pd,
+static qdq_status add_args(dnnl_prim *prim, const qdqi_dnnl_draft *draft, const_dnnl_primitive_desc_t pd,
                            qdq_error *err) {
-    prim->args =
-        qdqi_calloc((size_t)request->n_sources + request->n_roles + request->n_vectors + 1, sizeof *prim->args);
+    prim->args = qdqi_calloc((size_t)draft->n_sources + draft->n_roles + draft->n_vectors + 1, sizeof *prim->args);
     if (prim->args == NULL) return QDQI_NO_MEMORY(err);
-    for (uint32_t i = 0; i < request->n_sources; i++)
+    for (uint32_t i = 0; i < draft->n_sources; i++)
         QDQI_TRY(add_queried(prim, pd, (qdqi_dnnl_arg)(QDQI_DNNL_SRC_N + i), DNNL_ARG_MULTIPLE_SRC + (int)i,
                              dnnl_query_exec_arg_md, DNNL_ARG_MULTIPLE_SRC + (int)i, err));
-    for (uint32_t i = 0; i < request->n_roles; i++)
-        QDQI_TRY(add_queried(prim, pd, request->roles[i].arg, request->roles[i].dnnl_arg, dnnl_query_exec_arg_md,
-                             request->roles[i].dnnl_arg, err));
-    for (uint32_t i = 0; i < request->n_vectors; i++) {
-        const qdqi_dnnl_vector *v = &request->vectors[i];
+    for (uint32_t i = 0; i < draft->n_roles; i++)
+        QDQI_TRY(add_queried(prim, pd, draft->roles[i].arg, draft->roles[i].dnnl_arg, dnnl_query_exec_arg_md,
+                             draft->roles[i].dnnl_arg, err));
+    for (uint32_t i = 0; i < draft->n_vectors; i++) {
+        const qdqi_dnnl_vector *v = &draft->vectors[i];
         const dnnl_dims_t dims = {v->n}, strides = {1};
         dnnl_memory_desc_t md = NULL;
         QDQI_TRY(
@@ -123,34 +125,56 @@ static qdq_status add_args(dnnl_prim *prim, const qdqi_dnnl_request *request, co
     return add_queried(prim, pd, QDQI_DNNL_SCRATCH, DNNL_ARG_SCRATCHPAD, dnnl_query_scratchpad_md, 0, err);
 }
 
-static qdq_status build(dnnl_prim *prim, const qdqi_dnnl_request *request, const_dnnl_primitive_desc_t pd,
-                        qdq_error *err) {
+static qdq_status build(dnnl_prim *prim, const qdqi_dnnl_draft *draft, const_dnnl_primitive_desc_t pd, qdq_error *err) {
     const char *info = NULL;
     if (dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, (void *)&info) != dnnl_success || info == NULL)
         info = "?";
     prim->base.is_ref = strncmp(info, "ref", 3) == 0;
-    snprintf(prim->base.impl, sizeof prim->base.impl, "%s %s", request->primitive, info);
-    snprintf(prim->base.note, sizeof prim->base.note, "%s %s", prim->base.impl, request->types);
-    QDQI_TRY(add_args(prim, request, pd, err));
+    snprintf(prim->base.impl, sizeof prim->base.impl, "%s %s", draft->primitive, info);
+    snprintf(prim->base.note, sizeof prim->base.note, "%s %s", prim->base.impl, draft->types);
+    QDQI_TRY(add_args(prim, draft, pd, err));
     return qdqi_dnnl_check(dnnl_primitive_create(&prim->primitive, pd), prim->base.impl, err);
 }
 
-qdq_status qdqi_dnnl_request_finish(qdqi_dnnl_request *request, dnnl_status_t status, dnnl_primitive_desc_t pd,
-                                    qdqi_dnnl_prim **out, qdq_error *err) {
+qdq_status qdqi_dnnl_draft_finish(qdqi_dnnl_draft *draft, dnnl_status_t status, dnnl_primitive_desc_t pd,
+                                  qdqi_dnnl_prim **out, qdq_error *err) {
     if (status != dnnl_success) {
         char what[96];
-        snprintf(what, sizeof what, "%s %s", request->primitive, request->types);
+        snprintf(what, sizeof what, "%s %s", draft->primitive, draft->types);
         return qdqi_dnnl_check(status, what, err);
     }
     dnnl_prim *prim = qdqi_calloc(1, sizeof *prim);
     qdq_status st = prim == NULL ? QDQI_NO_MEMORY(err) : QDQ_OK;
     if (st == QDQ_OK) {
         prim->base.ops = &qdqi_dnnl_prim_ops;
-        st = build(prim, request, pd, err);
+        st = build(prim, draft, pd, err);
         if (st != QDQ_OK) destroy(&prim->base);
     }
     dnnl_primitive_desc_destroy(pd);
     if (st == QDQ_OK) *out = &prim->base;
+    return st;
+}
+
+qdq_status qdqi_dnnl_create(const qdqi_request *request, qdqi_dnnl_prim **out, qdq_error *err) {
+    static const struct {
+        const char *name;
+        qdqi_dnnl_maker *make;
+    } rows[] = {[QDQI_MAKE_MATMUL] = {"matmul", qdqi_dnnl_make_matmul},
+                [QDQI_MAKE_CONVOLUTION] = {"convolution", qdqi_dnnl_make_convolution},
+                [QDQI_MAKE_POOLING] = {"pooling", qdqi_dnnl_make_pooling},
+                [QDQI_MAKE_ELTWISE] = {"eltwise", qdqi_dnnl_make_eltwise},
+                [QDQI_MAKE_BINARY] = {"binary", qdqi_dnnl_make_binary},
+                [QDQI_MAKE_SOFTMAX] = {"softmax", qdqi_dnnl_make_softmax},
+                [QDQI_MAKE_LAYERNORM] = {"layernorm", qdqi_dnnl_make_layernorm},
+                [QDQI_MAKE_GROUPNORM] = {"groupnorm", qdqi_dnnl_make_groupnorm},
+                [QDQI_MAKE_BATCHNORM] = {"batchnorm", qdqi_dnnl_make_batchnorm},
+                [QDQI_MAKE_REDUCTION] = {"reduction", qdqi_dnnl_make_reduction},
+                [QDQI_MAKE_RESAMPLING] = {"resampling", qdqi_dnnl_make_resampling},
+                [QDQI_MAKE_CONCAT] = {"concat", qdqi_dnnl_make_concat},
+                [QDQI_MAKE_REORDER] = {"reorder", qdqi_dnnl_make_reorder}};
+    qdqi_dnnl_draft draft = {.primitive = rows[request->kind].name};
+    const qdq_status st = rows[request->kind].make(&draft, request, out, err);
+    qdqi_dnnl_draft_clear(&draft);
     return st;
 }
 

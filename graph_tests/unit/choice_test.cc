@@ -11,6 +11,8 @@ using namespace onednn_run;
 
 namespace {
 
+const Provider chosen = {"either", qdqi_make, false};
+
 qdqi_class ClassOfProduct(qdq_dtype src, qdq_dtype weights, int64_t m, int64_t k, int64_t n, bool constant = true) {
     Tensor a(src, {m, k}), b(weights, {k, n}), d(QDQ_DTYPE_F32, {m, n});
     b.md.any = constant;
@@ -63,7 +65,7 @@ TEST(Choice, TheNoteSaysWhatWasMeasured) {
     Tensor a(QDQ_DTYPE_F32, {4, 16}), b(QDQ_DTYPE_F32, {4, 16}), d(QDQ_DTYPE_F32, {4, 16});
     qdqi_dnnl_prim *prim = nullptr;
     qdq_error err = {};
-    ASSERT_EQ(qdqi_make_binary(QDQI_DNNL_BIN_ADD, &a.md, &b.md, &d.md, nullptr, &prim, &err), QDQ_OK) << err.text;
+    ASSERT_EQ(chosen.Make(Binary(QDQI_DNNL_BIN_ADD, &a.md, &b.md, &d.md), &prim, &err), QDQ_OK) << err.text;
     const bool native = qdqi_dnnl_prim_is_native(prim);
     const std::string note = prim->note;
     qdqi_dnnl_prim_destroy(prim);
@@ -85,7 +87,7 @@ TEST(Choice, ARefusalIsNotTheEnd) {
     attr.src1.has_scale = true; // which our own kernels do not take
     qdqi_dnnl_prim *prim = nullptr;
     qdq_error err = {};
-    const qdq_status st = qdqi_make_binary(QDQI_DNNL_BIN_ADD, &a.md, &b.md, &d.md, &attr, &prim, &err);
+    const qdq_status st = chosen.Make(Binary(QDQI_DNNL_BIN_ADD, &a.md, &b.md, &d.md, &attr), &prim, &err);
     EXPECT_EQ(st == QDQ_OK, qdqi_dnnl_available()) << err.text;
     if (st == QDQ_OK) {
         EXPECT_FALSE(qdqi_dnnl_prim_is_native(prim));

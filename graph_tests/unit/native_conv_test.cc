@@ -2,7 +2,7 @@
 #include "kernels/isa/isa.h"
 #include "kernels/level_sweep.h"
 #include "native/native.h"
-#include "onednn_run.h"
+#include "native_products.h"
 
 #include <algorithm>
 
@@ -39,22 +39,14 @@ void Fill(Tensor &t, Random &r, int64_t lo, int64_t hi, double unit = 1.0) {
     });
 }
 
-struct Request {
-    qdq_dtype src_t, wei_t, dst_t, bias_t = QDQ_DTYPE_UNDEF;
-    bool transposed, src_zp, wei_zp, dst_zp, dst_scale, per_channel, scales, factor, relu, residual, per_image;
+struct Request : ProductAsked {
+    bool transposed, factor, per_image;
     int64_t n, groups, ic, oc, gap, image_gap; // channels of a group
     Dims in, kernel, out;
     qdqi_dnnl_conv conv = {};
     std::string text;
 
-    explicit Request(Random &r) {
-        const qdq_dtype x8[] = {QDQ_DTYPE_U8, QDQ_DTYPE_S8}, floats[] = {QDQ_DTYPE_F32, QDQ_DTYPE_BF16, QDQ_DTYPE_F16};
-        const qdq_dtype all[] = {QDQ_DTYPE_U8,   QDQ_DTYPE_S8,  QDQ_DTYPE_F32,
-                                 QDQ_DTYPE_BF16, QDQ_DTYPE_F16, QDQ_DTYPE_S32};
-        const bool integers = r.range(0, 3) != 0;
-        src_t = integers ? x8[r.range(0, 1)] : floats[r.range(0, 2)];
-        wei_t = integers ? x8[r.range(0, 1)] : src_t;
-        dst_t = all[r.range(0, 5)];
+    explicit Request(Random &r) : ProductAsked(r, true) {
         conv.transposed = transposed = r.range(0, 3) == 0;
         n = r.range(1, 3);
         const bool depthwise = r.range(0, 2) == 0;
@@ -78,31 +70,15 @@ struct Request {
         }
         gap = r.range(0, 2) ? 0 : 3;
         image_gap = r.range(0, 2) ? 0 : 2;
-        src_zp = integers && r.range(0, 1) == 0;
-        wei_zp = integers && r.range(0, 2) == 0;
-        per_channel = r.range(0, 1) == 0;
-        scales = r.range(0, 2) != 0;
         factor = !scales && r.range(0, 1) == 0;
-        dst_zp = qdqi_dtype_is_int(dst_t) && r.range(0, 1) == 0;
-        dst_scale = r.range(0, 1) == 0;
-        relu = r.range(0, 1) == 0;
-        residual = r.range(0, 2) == 0;
         per_image = r.range(0, 3) == 0;
-        if (r.range(0, 1) == 0) bias_t = r.range(0, 1) == 0 ? QDQ_DTYPE_F32 : QDQ_DTYPE_S32;
-        text = std::string(qdq_dtype_name(src_t)) + qdq_dtype_name(wei_t) + qdq_dtype_name(dst_t) + " n" +
-               std::to_string(n) + " g" + std::to_string(groups) + " ic" + std::to_string(ic) + " oc" +
+        text = Text() + " n" + std::to_string(n) + " g" + std::to_string(groups) + " ic" + std::to_string(ic) + " oc" +
                std::to_string(oc);
         for (int32_t i = 0; i < conv.n_spatial; i++)
             text += " " + std::to_string(in[size_t(i)]) + "/" + std::to_string(kernel[size_t(i)]);
         if (transposed) text += " transposed";
-        if (src_zp) text += " zs";
-        if (wei_zp) text += " zw";
-        if (per_channel) text += " channels";
-        if (scales) text += " scales";
         if (factor) text += " factor";
-        if (residual) text += " residual";
         if (per_image) text += " image";
-        if (bias_t != QDQ_DTYPE_UNDEF) text += std::string(" bias ") + qdq_dtype_name(bias_t);
     }
     Dims Full(int64_t channels, const Dims &spatial) const {
         Dims d = {n, channels};
@@ -152,53 +128,24 @@ void Check(const Request &q, Random &r, qk_isa isa) {
     factor.fill(r, 1, 3, 0.0078125);
     gate.fill(r, 1, 3, 0.25);
     residual.fill_all(r);
-    std::vector<float> s_scale = {0.0625f}, w_scale, d_scale = {2.0f};
-    std::vector<int32_t> s_zp = {q.src_t == QDQ_DTYPE_U8 ? 131 : -7}, w_zp, d_zp = {q.dst_t == QDQ_DTYPE_U8 ? 120 : 5};
-    for (int64_t c = 0; c < (q.per_channel ? channels : 1); c++) {
-        w_scale.push_back(0.03125f * float(1 + c % 2));
-        w_zp.push_back((q.wei_t == QDQ_DTYPE_U8 ? 128 : 0) + int32_t(c % 5) - 2);
-    }
-    qdqi_dnnl_attr attr = {};
-    attr.src.has_scale = attr.weights.has_scale = q.scales;
-    attr.src.has_zp = q.src_zp;
-    attr.weights.has_zp = q.wei_zp;
-    attr.weights.scale_mask = attr.weights.zp_mask = !q.per_channel ? 0 : q.groups > 1 ? 3 : 1;
-    attr.dst.has_scale = q.dst_scale;
-    attr.dst.has_zp = q.dst_zp;
-    Buffers buffers;
-    auto post = [&](qdqi_dnnl_alg alg, Tensor *operand) {
-        if (operand) buffers[QDQI_DNNL_POST_OP + int(attr.n_posts)] = &operand->data;
-        attr.posts[attr.n_posts++] = {alg, 0, 0, 0, QDQ_DTYPE_UNDEF, operand ? operand->md : qdqi_dnnl_md{}};
-    };
-    if (q.factor) post(QDQI_DNNL_BIN_MUL, &factor);
-    if (q.relu) post(QDQI_DNNL_ELT_RELU, nullptr);
-    if (q.per_image) post(QDQI_DNNL_BIN_MUL, &gate);
-    if (q.residual) post(QDQI_DNNL_BIN_ADD, &residual);
+    ProductArgs args(q, channels, q.groups > 1 ? 3 : 1);
+    if (q.factor) args.Post(QDQI_DNNL_BIN_MUL, &factor);
+    if (q.relu) args.Post(QDQI_DNNL_ELT_RELU);
+    if (q.per_image) args.Post(QDQI_DNNL_BIN_MUL, &gate);
+    if (q.residual) args.Post(QDQI_DNNL_BIN_ADD, &residual);
 
     qdq_error err = {};
     const qdqi_dnnl_md wmd = any_of(wei.md), no_bias = {};
     qdqi_dnnl_prim *prim = nullptr;
     qk_isa_set_cap(isa);
     ASSERT_EQ(qdqi_native_convolution(&q.conv, &src.md, &wmd, q.bias_t == QDQ_DTYPE_UNDEF ? &no_bias : &bias.md,
-                                      &dst.md, &attr, &prim, &err),
+                                      &dst.md, &args.attr, &prim, &err),
               QDQ_OK)
         << err.text;
     std::vector<uint8_t> weights(qdqi_dnnl_prim_arg_bytes(prim, QDQI_DNNL_WEIGHTS));
     ASSERT_EQ(qdqi_dnnl_pack(prim, QDQI_DNNL_WEIGHTS, &wei.md, wei.data.data(), weights.data(), &err), QDQ_OK)
         << err.text;
-    auto b1 = BytesOf(s_scale), b2 = BytesOf(w_scale), b3 = BytesOf(d_scale), b4 = BytesOf(s_zp), b5 = BytesOf(w_zp),
-         b6 = BytesOf(d_zp);
-    buffers[QDQI_DNNL_SRC] = &src.data;
-    buffers[QDQI_DNNL_WEIGHTS] = &weights;
-    buffers[QDQI_DNNL_BIAS] = &bias.data;
-    buffers[QDQI_DNNL_DST] = &dst.data;
-    buffers[QDQI_DNNL_SCALE_SRC] = &b1;
-    buffers[QDQI_DNNL_SCALE_WEIGHTS] = &b2;
-    buffers[QDQI_DNNL_SCALE_DST] = &b3;
-    buffers[QDQI_DNNL_ZP_SRC] = &b4;
-    buffers[QDQI_DNNL_ZP_WEIGHTS] = &b5;
-    buffers[QDQI_DNNL_ZP_DST] = &b6;
-    ASSERT_EQ(run_prim(prim, buffers, &err), QDQ_OK) << err.text;
+    ASSERT_EQ(args.Run(prim, src, weights, bias, dst, &err, 1), QDQ_OK) << err.text;
 
     qdqi_dnnl_md taps = dense_md(QDQ_DTYPE_U8, q.kernel);
     int n_wrong = 0;
@@ -214,17 +161,17 @@ void Check(const Request &q, Random &r, qk_isa isa) {
                 Dims wi = {i[1] % q.oc, c};
                 wi.insert(wi.end(), k.begin(), k.end());
                 if (q.groups > 1) wi.insert(wi.begin(), group);
-                v += (src.at(at) - (q.src_zp ? s_zp[0] : 0)) * (wei.at(wi) - (q.wei_zp ? w_zp[ch] : 0));
+                v += (src.at(at) - (q.src_zp ? args.s_zp[0] : 0)) * (wei.at(wi) - (q.wei_zp ? args.w_zp[ch] : 0));
             }
         });
-        if (q.scales) v *= double(s_scale[0]) * double(w_scale[ch]);
+        if (q.scales) v *= double(args.s_scale[0]) * double(args.w_scale[ch]);
         if (q.bias_t != QDQ_DTYPE_UNDEF) v += bias.at({i[1]});
         if (q.factor) v *= factor.at_broadcast(i);
         if (q.relu) v = std::max(v, 0.0);
         if (q.per_image) v *= gate.at_broadcast(i);
         if (q.residual) v += residual.at(i);
-        if (q.dst_scale) v /= double(d_scale[0]);
-        if (q.dst_zp) v += d_zp[0];
+        if (q.dst_scale) v /= double(args.d_scale[0]);
+        if (q.dst_zp) v += args.d_zp[0];
         const double want = saturate(v, q.dst_t), got = dst.at(i);
         const double slack = q.dst_t == QDQ_DTYPE_BF16 ? std::fabs(want) / 200
                              : q.dst_t == QDQ_DTYPE_F16

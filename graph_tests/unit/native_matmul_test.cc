@@ -2,7 +2,7 @@
 #include "kernels/isa/isa.h"
 #include "kernels/level_sweep.h"
 #include "native/native.h"
-#include "onednn_run.h"
+#include "native_products.h"
 
 #include <algorithm>
 
@@ -20,21 +20,13 @@ qdqi_dnnl_md Transposed(qdqi_dnnl_md md) {
     return md;
 }
 
-struct Request {
-    qdq_dtype src_t, wei_t, dst_t, bias_t = QDQ_DTYPE_UNDEF;
+struct Request : ProductAsked {
     Dims src, wei, dst;
-    bool ta, tb, packed, src_zp, wei_zp, dst_zp, dst_scale, per_col, scales, factor, relu, residual;
+    bool ta, tb, packed, factor;
     std::string text;
 
-    explicit Request(Random &r) {
-        const qdq_dtype x8[] = {QDQ_DTYPE_U8, QDQ_DTYPE_S8}, floats[] = {QDQ_DTYPE_F32, QDQ_DTYPE_BF16, QDQ_DTYPE_F16};
-        const qdq_dtype all[] = {QDQ_DTYPE_U8,   QDQ_DTYPE_S8,  QDQ_DTYPE_F32,
-                                 QDQ_DTYPE_BF16, QDQ_DTYPE_F16, QDQ_DTYPE_S32};
+    explicit Request(Random &r) : ProductAsked(r, false) {
         const int64_t sizes[] = {1, 2, 3, 6, 7, 13, 16, 17, 31, 64, 65, 100};
-        const bool integers = r.range(0, 3) != 0;
-        src_t = integers ? x8[r.range(0, 1)] : floats[r.range(0, 2)];
-        wei_t = integers ? x8[r.range(0, 1)] : floats[r.range(0, 2)];
-        dst_t = all[r.range(0, 5)];
         const int64_t m = sizes[r.range(0, 9)], n = sizes[r.range(0, 11)], k = sizes[r.range(0, 11)];
         for (int64_t d = r.range(0, 2); d > 0; d--) {
             const int64_t b = r.range(1, 3), who = r.range(0, 2);
@@ -48,29 +40,15 @@ struct Request {
         ta = r.range(0, 3) == 0;
         tb = r.range(0, 1) == 0;
         packed = r.range(0, 1) == 0;
-        src_zp = integers && r.range(0, 1) == 0;
-        wei_zp = integers && r.range(0, 2) == 0;
-        per_col = r.range(0, 1) == 0;
-        scales = r.range(0, 2) != 0;
         factor = !scales && integers && r.range(0, 1) == 0;
-        dst_zp = qdqi_dtype_is_int(dst_t) && r.range(0, 1) == 0;
-        dst_scale = r.range(0, 1) == 0;
-        relu = r.range(0, 1) == 0;
-        residual = r.range(0, 2) == 0;
-        if (r.range(0, 1) == 0) bias_t = r.range(0, 1) == 0 ? QDQ_DTYPE_F32 : QDQ_DTYPE_S32;
-        text = std::string(qdq_dtype_name(src_t)) + qdq_dtype_name(wei_t) + qdq_dtype_name(dst_t);
+        text = Text();
         for (int64_t d : dst)
             text += " " + std::to_string(d);
         text += " k " + std::to_string(k);
         if (ta) text += " ta";
         if (tb) text += " tb";
         if (packed) text += " packed";
-        if (src_zp) text += " zs";
-        if (wei_zp) text += " zw";
-        if (per_col) text += " columns";
-        if (scales) text += " scales";
         if (factor) text += " factor";
-        if (bias_t != QDQ_DTYPE_UNDEF) text += std::string(" bias ") + qdq_dtype_name(bias_t);
     }
 };
 
@@ -93,71 +71,43 @@ void Check(const Request &q, Random &r, qk_isa isa) {
     bias.fill(r, -4000, 4000);
     factor.fill(r, 1, 3, 0.0078125);
     residual.fill_all(r);
-    std::vector<float> s_scale = {0.0625f}, w_scale, d_scale = {2.0f};
-    std::vector<int32_t> s_zp = {q.src_t == QDQ_DTYPE_U8 ? 131 : -7}, w_zp, d_zp = {q.dst_t == QDQ_DTYPE_U8 ? 120 : 5};
-    for (int64_t c = 0; c < (q.per_col ? n : 1); c++) {
-        w_scale.push_back(0.03125f * float(1 + c % 3));
-        w_zp.push_back((q.wei_t == QDQ_DTYPE_U8 ? 128 : 0) + int32_t(c % 5) - 2);
-    }
-    qdqi_dnnl_attr attr = {};
-    attr.src.has_scale = attr.weights.has_scale = q.scales;
-    attr.src.has_zp = q.src_zp;
-    attr.weights.has_zp = q.wei_zp;
-    attr.weights.scale_mask = attr.weights.zp_mask = q.per_col ? 1 << (nd - 1) : 0;
-    attr.dst.has_scale = q.dst_scale;
-    attr.dst.has_zp = q.dst_zp;
-    Buffers buffers;
-    auto post = [&](qdqi_dnnl_alg alg, Tensor *operand) {
-        if (operand) buffers[QDQI_DNNL_POST_OP + int(attr.n_posts)] = &operand->data;
-        attr.posts[attr.n_posts++] = {alg, 0, 0, 0, QDQ_DTYPE_UNDEF, operand ? operand->md : qdqi_dnnl_md{}};
-    };
-    if (q.factor) post(QDQI_DNNL_BIN_MUL, &factor);
-    if (q.relu) post(QDQI_DNNL_ELT_RELU, nullptr);
-    if (q.residual) post(QDQI_DNNL_BIN_ADD, &residual);
+    ProductArgs args(q, n, 1 << (nd - 1));
+    if (q.factor) args.Post(QDQI_DNNL_BIN_MUL, &factor);
+    if (q.relu) args.Post(QDQI_DNNL_ELT_RELU);
+    if (q.residual) args.Post(QDQI_DNNL_BIN_ADD, &residual);
 
     qdq_error err = {};
     const qdqi_dnnl_md wmd = q.packed ? any_of(wei.md) : wei.md, no_bias = {};
     qdqi_dnnl_prim *prim = nullptr;
     qk_isa_set_cap(isa);
-    ASSERT_EQ(qdqi_native_matmul(&src.md, &wmd, q.bias_t == QDQ_DTYPE_UNDEF ? &no_bias : &bias.md, &dst.md, &attr,
+    ASSERT_EQ(qdqi_native_matmul(&src.md, &wmd, q.bias_t == QDQ_DTYPE_UNDEF ? &no_bias : &bias.md, &dst.md, &args.attr,
                                  &prim, &err),
               QDQ_OK)
         << err.text;
     std::vector<uint8_t> weights(qdqi_dnnl_prim_arg_bytes(prim, QDQI_DNNL_WEIGHTS));
     ASSERT_EQ(qdqi_dnnl_pack(prim, QDQI_DNNL_WEIGHTS, &wei.md, wei.data.data(), weights.data(), &err), QDQ_OK)
         << err.text;
-    auto ss = BytesOf(s_scale), ws = BytesOf(w_scale), ds = BytesOf(d_scale), sz = BytesOf(s_zp), wz = BytesOf(w_zp),
-         dz = BytesOf(d_zp);
-    buffers.insert({{QDQI_DNNL_SRC, &src.data},
-                    {QDQI_DNNL_WEIGHTS, q.packed ? &weights : &wei.data},
-                    {QDQI_DNNL_BIAS, &bias.data},
-                    {QDQI_DNNL_DST, &dst.data},
-                    {QDQI_DNNL_SCALE_SRC, &ss},
-                    {QDQI_DNNL_SCALE_WEIGHTS, &ws},
-                    {QDQI_DNNL_SCALE_DST, &ds},
-                    {QDQI_DNNL_ZP_SRC, &sz},
-                    {QDQI_DNNL_ZP_WEIGHTS, &wz},
-                    {QDQI_DNNL_ZP_DST, &dz}});
-    ASSERT_EQ(run_prim(prim, buffers, &err, 2), QDQ_OK) << err.text;
+    ASSERT_EQ(args.Run(prim, src, q.packed ? weights : wei.data, bias, dst, &err, 2), QDQ_OK) << err.text;
     for_each(dst.md, [&](const Dims &i) {
         Dims a = i, w = i;
         const int64_t c = i.back();
+        const size_t of = q.per_channel ? size_t(c) : 0;
         double acc = 0;
         for (int64_t x = 0; x < k; x++) {
             a.back() = x;
             w[size_t(nd) - 2] = x;
-            const double za = q.src_zp ? s_zp[0] : 0, zw = q.wei_zp ? w_zp[q.per_col ? size_t(c) : 0] : 0;
+            const double za = q.src_zp ? args.s_zp[0] : 0, zw = q.wei_zp ? args.w_zp[of] : 0;
             const double term = (src.at_broadcast(a) - za) * (wei.at_broadcast(w) - zw);
             acc += term;
         }
         double v = acc;
-        if (q.scales) v *= 0.0625 * double(w_scale[q.per_col ? size_t(c) : 0]);
+        if (q.scales) v *= double(args.s_scale[0]) * double(args.w_scale[of]);
         if (q.bias_t != QDQ_DTYPE_UNDEF) v += bias.flat(c);
         if (q.factor) v *= factor.flat(c);
         if (q.relu) v = std::max(v, 0.0);
         if (q.residual) v += residual.at(i);
-        if (q.dst_scale) v /= 2.0;
-        if (q.dst_zp) v += d_zp[0];
+        if (q.dst_scale) v /= double(args.d_scale[0]);
+        if (q.dst_zp) v += args.d_zp[0];
         // what is left is the rounding to a narrow float, or f32 arithmetic next to a tie
         const double slack = q.dst_t == QDQ_DTYPE_BF16 ? 0x1p-8 : q.dst_t == QDQ_DTYPE_F16 ? 0x1p-11 : 0x1p-22;
         if (q.dst_t == QDQ_DTYPE_F16 && std::fabs(v) > 65504) {

@@ -66,7 +66,7 @@ TEST_P(OnednnMatmul, MatchesNaiveLoop) {
     qdq_error err = {};
     const qdqi_dnnl_md wmd = c.packed ? any_of(weights.md) : weights.md, no_bias = {};
     qdqi_dnnl_prim *prim = nullptr;
-    ASSERT_EQ(qdqi_dnnl_matmul(&src.md, &wmd, c.bias ? &bias.md : &no_bias, &dst.md, &attr, &prim, &err), QDQ_OK)
+    ASSERT_EQ(kOneDnn.Make(MatMul(&src.md, &wmd, c.bias ? &bias.md : &no_bias, &dst.md, &attr), &prim, &err), QDQ_OK)
         << err.text;
     EXPECT_FALSE(qdqi_dnnl_prim_is_ref(prim)) << qdqi_dnnl_prim_impl(prim);
     EXPECT_EQ(strncmp(qdqi_dnnl_prim_impl(prim), "matmul ", 7), 0);
@@ -141,7 +141,7 @@ TEST(OnednnMatmulPosts, RunInOrderWithOperandsOfEveryType) {
     attr.posts[5] = {QDQI_DNNL_BIN_PRELU, 0, 0, 0, QDQ_DTYPE_UNDEF, slope.md};
     qdq_error err = {};
     qdqi_dnnl_prim *prim = nullptr;
-    ASSERT_EQ(qdqi_dnnl_matmul(&src.md, &weights.md, nullptr, &dst.md, &attr, &prim, &err), QDQ_OK) << err.text;
+    ASSERT_EQ(kOneDnn.Make(MatMul(&src.md, &weights.md, nullptr, &dst.md, &attr), &prim, &err), QDQ_OK) << err.text;
     std::vector<uint8_t> scale(sizeof(float));
     const float step = 128.0f;
     memcpy(scale.data(), &step, sizeof step);
@@ -184,7 +184,7 @@ TEST(OnednnMatmulBatched, ReadsTransposedAndBroadcastOperands) {
         weights.fill(random, -15, 15);
         qdq_error err = {};
         qdqi_dnnl_prim *prim = nullptr;
-        ASSERT_EQ(qdqi_dnnl_matmul(&src.md, &weights.md, nullptr, &dst.md, nullptr, &prim, &err), QDQ_OK) << err.text;
+        ASSERT_EQ(kOneDnn.Make(MatMul(&src.md, &weights.md, nullptr, &dst.md), &prim, &err), QDQ_OK) << err.text;
         int64_t strides[QDQ_MAX_NDIMS];
         ASSERT_TRUE(qdqi_dnnl_prim_arg_strides(prim, QDQI_DNNL_WEIGHTS, strides));
         EXPECT_EQ(strides[1], 1);
@@ -234,7 +234,7 @@ TEST_P(OnednnDecompress, MatchesNaiveLoop) {
     qdq_error err = {};
     qdqi_dnnl_prim *prim = nullptr;
     const qdqi_dnnl_md wmd = any_of(weights.md);
-    ASSERT_EQ(qdqi_dnnl_matmul(&src.md, &wmd, nullptr, &dst.md, &attr, &prim, &err), QDQ_OK) << err.text;
+    ASSERT_EQ(kOneDnn.Make(MatMul(&src.md, &wmd, nullptr, &dst.md, &attr), &prim, &err), QDQ_OK) << err.text;
     std::vector<uint8_t> packed(qdqi_dnnl_prim_arg_bytes(prim, QDQI_DNNL_WEIGHTS));
     ASSERT_EQ(qdqi_dnnl_pack(prim, QDQI_DNNL_WEIGHTS, &weights.md, weights.data.data(), packed.data(), &err), QDQ_OK)
         << err.text;
@@ -312,7 +312,8 @@ TEST_P(OnednnConvolution, MatchesNaiveLoop) {
     qdq_error err = {};
     const qdqi_dnnl_md wmd = any_of(weights.md);
     qdqi_dnnl_prim *prim = nullptr;
-    ASSERT_EQ(qdqi_dnnl_convolution(&conv, &src.md, &wmd, &bias.md, &dst.md, &attr, &prim, &err), QDQ_OK) << err.text;
+    ASSERT_EQ(kOneDnn.Make(Convolution(&conv, &src.md, &wmd, &bias.md, &dst.md, &attr), &prim, &err), QDQ_OK)
+        << err.text;
     std::vector<uint8_t> packed(qdqi_dnnl_prim_arg_bytes(prim, QDQI_DNNL_WEIGHTS));
     ASSERT_EQ(qdqi_dnnl_pack(prim, QDQI_DNNL_WEIGHTS, &weights.md, weights.data.data(), packed.data(), &err), QDQ_OK)
         << err.text;
@@ -397,7 +398,7 @@ TEST(OnednnConvolutionPosts, AddResidualsOfEitherKind) {
         qdq_error err = {};
         const qdqi_dnnl_md wmd = any_of(weights.md);
         qdqi_dnnl_prim *prim = nullptr;
-        ASSERT_EQ(qdqi_dnnl_convolution(&conv, &src.md, &wmd, nullptr, &dst.md, &attr, &prim, &err), QDQ_OK)
+        ASSERT_EQ(kOneDnn.Make(Convolution(&conv, &src.md, &wmd, nullptr, &dst.md, &attr), &prim, &err), QDQ_OK)
             << err.text;
         std::vector<uint8_t> packed(qdqi_dnnl_prim_arg_bytes(prim, QDQI_DNNL_WEIGHTS));
         ASSERT_EQ(qdqi_dnnl_pack(prim, QDQI_DNNL_WEIGHTS, &weights.md, weights.data.data(), packed.data(), &err),

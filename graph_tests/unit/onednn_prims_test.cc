@@ -39,7 +39,7 @@ TEST_P(OnednnEltwise, MatchesTheFormula) {
         src.fill(random, c.positive ? 1 : -300, 300, 0.015625);
         qdq_error err = {};
         qdqi_dnnl_prim *prim = nullptr;
-        CREATED(provider.eltwise(c.alg, c.alpha, c.beta, &src.md, &dst.md, nullptr, &prim, &err), err);
+        CREATED(provider.Make(Eltwise(c.alg, c.alpha, c.beta, &src.md, &dst.md), &prim, &err), err);
         CREATED(run_prim(prim, {{QDQI_DNNL_SRC, &src.data}, {QDQI_DNNL_DST, &dst.data}}, &err), err);
         for (int64_t i = 0; i < src.n; i++) {
             const double want = c.f(src.flat(i), (double)c.alpha, (double)c.beta);
@@ -124,7 +124,7 @@ TEST_P(OnednnBinary, MatchesWithScalesAndBroadcast) {
         auto s0 = f32_bytes({0.5f}), s1 = f32_bytes({2.0f});
         qdq_error err = {};
         qdqi_dnnl_prim *prim = nullptr;
-        CREATED(provider.binary(c.alg, &a.md, &b.md, &dst.md, &attr, &prim, &err), err);
+        CREATED(provider.Make(Binary(c.alg, &a.md, &b.md, &dst.md, &attr), &prim, &err), err);
         CREATED(run_prim(prim,
                          {{QDQI_DNNL_SRC, &a.data},
                           {QDQI_DNNL_SRC1, &b.data},
@@ -222,7 +222,7 @@ TEST_P(OnednnPooling, MatchesNaiveLoop) {
         }
         qdq_error err = {};
         qdqi_dnnl_prim *prim = nullptr;
-        CREATED(provider.pooling(&pool, &src.md, &dst.md, nullptr, &prim, &err), err);
+        CREATED(provider.Make(Pooling(&pool, &src.md, &dst.md), &prim, &err), err);
         CREATED(run_prim(prim, {{QDQI_DNNL_SRC, &src.data}, {QDQI_DNNL_DST, &dst.data}}, &err), err);
         for_each(dst.md, [&](const Dims &i) {
             double best = -1e30, sum = 0;
@@ -265,8 +265,7 @@ TEST(OnednnSoftmax, MatchesBothForms) {
         src.fill(random, -50, 50, 0.1);
         qdq_error err = {};
         qdqi_dnnl_prim *prim = nullptr;
-        CREATED(qdqi_dnnl_softmax(log ? QDQI_DNNL_LOGSOFTMAX : QDQI_DNNL_SOFTMAX, 1, &src.md, &dst.md, nullptr, &prim,
-                                  &err),
+        CREATED(kOneDnn.Make(SoftMax(log ? QDQI_DNNL_LOGSOFTMAX : QDQI_DNNL_SOFTMAX, 1, &src.md, &dst.md), &prim, &err),
                 err);
         CREATED(run_prim(prim, {{QDQI_DNNL_SRC, &src.data}, {QDQI_DNNL_DST, &dst.data}}, &err), err);
         for_each(dst.md, [&](const Dims &i) {
@@ -288,7 +287,7 @@ TEST(OnednnSoftmax, QuantizesItsResult) {
     auto scale = f32_bytes({1.0f / 256});
     qdq_error err = {};
     qdqi_dnnl_prim *prim = nullptr;
-    CREATED(qdqi_dnnl_softmax(QDQI_DNNL_SOFTMAX, 1, &src.md, &dst.md, &attr, &prim, &err), err);
+    CREATED(kOneDnn.Make(SoftMax(QDQI_DNNL_SOFTMAX, 1, &src.md, &dst.md, &attr), &prim, &err), err);
     CREATED(
         run_prim(prim, {{QDQI_DNNL_SRC, &src.data}, {QDQI_DNNL_DST, &dst.data}, {QDQI_DNNL_SCALE_DST, &scale}}, &err),
         err);
@@ -311,7 +310,7 @@ TEST(OnednnLayernorm, MatchesWithAndWithoutAffine) {
         beta.fill(random, -10, 10, 0.1);
         qdq_error err = {};
         qdqi_dnnl_prim *prim = nullptr;
-        CREATED(qdqi_dnnl_layernorm(1e-3f, affine, &src.md, &dst.md, nullptr, &prim, &err), err);
+        CREATED(kOneDnn.Make(Norm(QDQI_MAKE_LAYERNORM, 1e-3f, affine, &src.md, &dst.md), &prim, &err), err);
         CREATED(run_prim(prim,
                          {{QDQI_DNNL_SRC, &src.data},
                           {QDQI_DNNL_DST, &dst.data},
@@ -345,7 +344,7 @@ TEST(OnednnBatchnorm, MatchesWithGlobalStatistics) {
         var.fill(random, 1, 10, 0.5);
         qdq_error err = {};
         qdqi_dnnl_prim *prim = nullptr;
-        CREATED(qdqi_dnnl_batchnorm(1e-3f, relu, &src.md, &dst.md, nullptr, &prim, &err), err);
+        CREATED(kOneDnn.Make(Norm(QDQI_MAKE_BATCHNORM, 1e-3f, relu, &src.md, &dst.md), &prim, &err), err);
         CREATED(run_prim(prim,
                          {{QDQI_DNNL_SRC, &src.data},
                           {QDQI_DNNL_DST, &dst.data},
@@ -373,7 +372,7 @@ TEST(OnednnReduction, MatchesEveryAlgorithm) {
         src.fill(random, -20, 20, 0.125);
         qdq_error err = {};
         qdqi_dnnl_prim *prim = nullptr;
-        CREATED(qdqi_dnnl_reduction(alg, &src.md, &dst.md, nullptr, &prim, &err), err);
+        CREATED(kOneDnn.Make(Along(QDQI_MAKE_REDUCTION, alg, &src.md, &dst.md), &prim, &err), err);
         CREATED(run_prim(prim, {{QDQI_DNNL_SRC, &src.data}, {QDQI_DNNL_DST, &dst.data}}, &err), err);
         for_each(dst.md, [&](const Dims &i) {
             double sum = 0, mul = 1, l1 = 0, l2 = 0, hi = -1e30, lo = 1e30;
@@ -402,8 +401,9 @@ TEST(OnednnResampling, MatchesHalfPixelCoordinates) {
         src.fill(random, -50, 50, 0.5);
         qdq_error err = {};
         qdqi_dnnl_prim *prim = nullptr;
-        CREATED(qdqi_dnnl_resampling(linear ? QDQI_DNNL_RESIZE_LINEAR : QDQI_DNNL_RESIZE_NEAREST, &src.md, &dst.md,
-                                     nullptr, &prim, &err),
+        CREATED(kOneDnn.Make(Along(QDQI_MAKE_RESAMPLING, linear ? QDQI_DNNL_RESIZE_LINEAR : QDQI_DNNL_RESIZE_NEAREST,
+                                   &src.md, &dst.md),
+                             &prim, &err),
                 err);
         CREATED(run_prim(prim, {{QDQI_DNNL_SRC, &src.data}, {QDQI_DNNL_DST, &dst.data}}, &err), err);
         const auto position = [](int64_t o, int64_t in, int64_t out) {
@@ -446,7 +446,7 @@ TEST(OnednnConcat, JoinsManySources) {
             Tensor dst(QDQ_DTYPE_U8, {2, width, 4});
             qdq_error err = {};
             qdqi_dnnl_prim *prim = nullptr;
-            CREATED(provider.concat(1, n, mds.data(), &dst.md, &prim, &err), err);
+            CREATED(provider.Make(Concat(1, n, mds.data(), &dst.md), &prim, &err), err);
             Buffers buffers = {{QDQI_DNNL_DST, &dst.data}};
             for (uint32_t i = 0; i < n; i++)
                 buffers[QDQI_DNNL_SRC_N + (int)i] = &srcs[i].data;
@@ -475,7 +475,7 @@ TEST(OnednnReorder, ConvertsWithScalesAndZeroPointsOnBothSides) {
         auto s_zp = s32_bytes({120}), d_zp = s32_bytes({-10});
         qdq_error err = {};
         qdqi_dnnl_prim *prim = nullptr;
-        CREATED(provider.reorder(&src.md, &dst.md, &attr, &prim, &err), err);
+        CREATED(provider.Make(Reorder(&src.md, &dst.md, &attr), &prim, &err), err);
         CREATED(run_prim(prim,
                          {{QDQI_DNNL_SRC, &src.data},
                           {QDQI_DNNL_DST, &dst.data},
@@ -500,7 +500,7 @@ TEST(OnednnReorder, GoesToAndFromAChosenLayout) {
     qdq_error err = {};
     const qdqi_dnnl_md wmd = any_of(weights.md);
     qdqi_dnnl_prim *matmul = nullptr, *to = nullptr, *from = nullptr;
-    CREATED(qdqi_dnnl_matmul(&src.md, &wmd, nullptr, &dst.md, nullptr, &matmul, &err), err);
+    CREATED(kOneDnn.Make(MatMul(&src.md, &wmd, nullptr, &dst.md), &matmul, &err), err);
     size_t key_bytes = 0;
     EXPECT_NE(qdqi_dnnl_prim_arg_key(matmul, QDQI_DNNL_WEIGHTS, &key_bytes), nullptr);
     EXPECT_GT(key_bytes, 0u);
@@ -523,7 +523,7 @@ TEST(OnednnFacade, ReportsWhatItIs) {
         qdqi_dnnl_md md = dense_md(QDQ_DTYPE_F32, {2, 2});
         qdqi_dnnl_prim *prim = nullptr;
         qdq_error err = {};
-        EXPECT_EQ(qdqi_dnnl_matmul(&md, &md, nullptr, &md, nullptr, &prim, &err), QDQ_E_NO_ONEDNN);
+        EXPECT_EQ(kOneDnn.Make(MatMul(&md, &md, nullptr, &md), &prim, &err), QDQ_E_NO_ONEDNN);
         EXPECT_EQ(prim, nullptr);
         return;
     }
@@ -538,29 +538,29 @@ TEST(OnednnFacade, RefusesWithAReason) {
     qdq_error err = {};
     qdqi_dnnl_prim *prim = nullptr;
     const qdqi_dnnl_md f = dense_md(QDQ_DTYPE_F32, {4, 4}), zero = dense_md(QDQ_DTYPE_F32, {0, 4});
-    EXPECT_EQ(qdqi_dnnl_matmul(&zero, &f, nullptr, &zero, nullptr, &prim, &err), QDQ_E_UNSUPPORTED);
+    EXPECT_EQ(kOneDnn.Make(MatMul(&zero, &f, nullptr, &zero), &prim, &err), QDQ_E_UNSUPPORTED);
     EXPECT_STREQ(err.text, "matmul: zero_size: src is 0x4");
     const qdqi_dnnl_md s64 = dense_md(QDQ_DTYPE_S64, {4, 4});
-    EXPECT_EQ(qdqi_dnnl_eltwise(QDQI_DNNL_ELT_ABS, 0, 0, &s64, &s64, nullptr, &prim, &err), QDQ_E_UNSUPPORTED);
+    EXPECT_EQ(kOneDnn.Make(Eltwise(QDQI_DNNL_ELT_ABS, 0, 0, &s64, &s64), &prim, &err), QDQ_E_UNSUPPORTED);
     EXPECT_NE(strstr(err.text, "s64"), nullptr) << err.text;
     qdqi_dnnl_md huge = dense_md(QDQ_DTYPE_F32, {4, 4});
     huge.dims[0] = huge.dims[1] = INT64_MAX / 2;
-    EXPECT_EQ(qdqi_dnnl_eltwise(QDQI_DNNL_ELT_ABS, 0, 0, &huge, &huge, nullptr, &prim, &err), QDQ_E_OVERFLOW);
+    EXPECT_EQ(kOneDnn.Make(Eltwise(QDQI_DNNL_ELT_ABS, 0, 0, &huge, &huge), &prim, &err), QDQ_E_OVERFLOW);
     const qdqi_dnnl_md f3 = dense_md(QDQ_DTYPE_F32, {4, 4, 4});
-    EXPECT_EQ(qdqi_dnnl_matmul(&f, &f3, nullptr, &f, nullptr, &prim, &err), QDQ_E_UNSUPPORTED) << err.text;
+    EXPECT_EQ(kOneDnn.Make(MatMul(&f, &f3, nullptr, &f), &prim, &err), QDQ_E_UNSUPPORTED) << err.text;
     const qdqi_dnnl_md s4 = dense_md(QDQ_DTYPE_S4, {4, 4});
-    EXPECT_EQ(qdqi_dnnl_softmax(QDQI_DNNL_SOFTMAX, 1, &s4, &s4, nullptr, &prim, &err), QDQ_E_UNSUPPORTED) << err.text;
+    EXPECT_EQ(kOneDnn.Make(SoftMax(QDQI_DNNL_SOFTMAX, 1, &s4, &s4), &prim, &err), QDQ_E_UNSUPPORTED) << err.text;
     qdqi_dnnl_attr attr = {};
     attr.weights.has_scale = true;
-    EXPECT_EQ(qdqi_dnnl_softmax(QDQI_DNNL_SOFTMAX, 1, &f, &f, &attr, &prim, &err), QDQ_E_UNSUPPORTED);
+    EXPECT_EQ(kOneDnn.Make(SoftMax(QDQI_DNNL_SOFTMAX, 1, &f, &f, &attr), &prim, &err), QDQ_E_UNSUPPORTED);
     EXPECT_STREQ(err.text, "softmax: has no quantized weights");
     attr = {};
     attr.src.has_scale = true;
     attr.src.scale_mask = 64;
-    EXPECT_EQ(qdqi_dnnl_reorder(&f, &f, &attr, &prim, &err), QDQ_E_UNSUPPORTED) << err.text;
-    EXPECT_EQ(qdqi_dnnl_eltwise(QDQI_DNNL_BIN_ADD, 0, 0, &f, &f, nullptr, &prim, &err), QDQ_E_INTERNAL);
-    EXPECT_EQ(qdqi_dnnl_matmul(&f, nullptr, nullptr, &f, nullptr, &prim, &err), QDQ_E_NULL_ARG);
-    EXPECT_EQ(qdqi_dnnl_concat(0, 0, &f, &f, &prim, &err), QDQ_E_UNSUPPORTED);
+    EXPECT_EQ(kOneDnn.Make(Reorder(&f, &f, &attr), &prim, &err), QDQ_E_UNSUPPORTED) << err.text;
+    EXPECT_EQ(kOneDnn.Make(Eltwise(QDQI_DNNL_BIN_ADD, 0, 0, &f, &f), &prim, &err), QDQ_E_INTERNAL);
+    EXPECT_EQ(kOneDnn.Make(MatMul(&f, nullptr, nullptr, &f), &prim, &err), QDQ_E_NULL_ARG);
+    EXPECT_EQ(kOneDnn.Make(Concat(0, 0, &f, &f), &prim, &err), QDQ_E_UNSUPPORTED);
     EXPECT_EQ(prim, nullptr);
 }
 
@@ -577,7 +577,7 @@ TEST(OnednnFacade, StepsRefuseBuffersThatAreTooSmall) {
     CREATED(qdqi_plan_output(plan, 0, 63, &bufs[1], &err), err);
     for (uint32_t n : {2u, 1u}) {
         qdqi_dnnl_prim *prim = nullptr;
-        CREATED(qdqi_dnnl_eltwise(QDQI_DNNL_ELT_ABS, 0, 0, &f, &f, nullptr, &prim, &err), err);
+        CREATED(kOneDnn.Make(Eltwise(QDQI_DNNL_ELT_ABS, 0, 0, &f, &f), &prim, &err), err);
         EXPECT_EQ(qdqi_dnnl_step(plan, prim, bufs, n, 0, &err), QDQ_E_INTERNAL);
     }
     qdqi_plan_destroy(&plan);
@@ -592,7 +592,7 @@ TEST(OnednnFacade, SurvivesEveryAllocationFailure) {
         qdq_error err = {};
         qdqi_dnnl_prim *prim = nullptr;
         qdqi_alloc_fail_at(nth);
-        const qdq_status st = qdqi_dnnl_matmul(&f, &f, nullptr, &f, nullptr, &prim, &err);
+        const qdq_status st = kOneDnn.Make(MatMul(&f, &f, nullptr, &f), &prim, &err);
         qdqi_alloc_fail_at(0);
         qdqi_dnnl_prim_destroy(prim);
         if (st == QDQ_OK) break;

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/dtype.h"
+#include "lower/request.h"
 #include "native/native.h"
 #include "onednn/onednn.h"
 
@@ -160,45 +161,96 @@ inline qdq_status run_prim(qdqi_dnnl_prim *prim, const Buffers &buffers, qdq_err
     return st;
 }
 
+// Requests by the words of their kinds.
+struct Asked : qdqi_request {
+    Asked(qdqi_make_kind k, const qdqi_dnnl_md *s, const qdqi_dnnl_md *d, const qdqi_dnnl_attr *a) : qdqi_request{} {
+        kind = k;
+        src = s;
+        dst = d;
+        attr = a;
+    }
+};
+inline Asked MatMul(const qdqi_dnnl_md *src, const qdqi_dnnl_md *weights, const qdqi_dnnl_md *bias,
+                    const qdqi_dnnl_md *dst, const qdqi_dnnl_attr *attr = nullptr) {
+    Asked r(QDQI_MAKE_MATMUL, src, dst, attr);
+    r.second = weights;
+    r.bias = bias;
+    return r;
+}
+inline Asked Convolution(const qdqi_dnnl_conv *conv, const qdqi_dnnl_md *src, const qdqi_dnnl_md *weights,
+                         const qdqi_dnnl_md *bias, const qdqi_dnnl_md *dst, const qdqi_dnnl_attr *attr = nullptr) {
+    Asked r = MatMul(src, weights, bias, dst, attr);
+    r.kind = QDQI_MAKE_CONVOLUTION;
+    r.conv = conv;
+    return r;
+}
+inline Asked Pooling(const qdqi_dnnl_pool *pool, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
+                     const qdqi_dnnl_attr *attr = nullptr) {
+    Asked r(QDQI_MAKE_POOLING, src, dst, attr);
+    r.pool = pool;
+    return r;
+}
+inline Asked Eltwise(qdqi_dnnl_alg alg, float alpha, float beta, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
+                     const qdqi_dnnl_attr *attr = nullptr) {
+    Asked r(QDQI_MAKE_ELTWISE, src, dst, attr);
+    r.alg = alg;
+    r.alpha = alpha;
+    r.beta = beta;
+    return r;
+}
+inline Asked Binary(qdqi_dnnl_alg alg, const qdqi_dnnl_md *src0, const qdqi_dnnl_md *src1, const qdqi_dnnl_md *dst,
+                    const qdqi_dnnl_attr *attr = nullptr) {
+    Asked r(QDQI_MAKE_BINARY, src0, dst, attr);
+    r.alg = alg;
+    r.second = src1;
+    return r;
+}
+inline Asked SoftMax(qdqi_dnnl_alg alg, int32_t axis, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
+                     const qdqi_dnnl_attr *attr = nullptr) {
+    Asked r(QDQI_MAKE_SOFTMAX, src, dst, attr);
+    r.alg = alg;
+    r.axis = axis;
+    return r;
+}
+// LAYERNORM, GROUPNORM, BATCHNORM
+inline Asked Norm(qdqi_make_kind kind, float epsilon, bool flag, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
+                  const qdqi_dnnl_attr *attr = nullptr, int64_t groups = 0) {
+    Asked r(kind, src, dst, attr);
+    r.alpha = epsilon;
+    r.flag = flag;
+    r.groups = groups;
+    return r;
+}
+// REDUCTION, RESAMPLING
+inline Asked Along(qdqi_make_kind kind, qdqi_dnnl_alg alg, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
+                   const qdqi_dnnl_attr *attr = nullptr) {
+    Asked r(kind, src, dst, attr);
+    r.alg = alg;
+    return r;
+}
+inline Asked Concat(int32_t axis, uint32_t n, const qdqi_dnnl_md *srcs, const qdqi_dnnl_md *dst) {
+    Asked r(QDQI_MAKE_CONCAT, srcs, dst, nullptr);
+    r.axis = axis;
+    r.n = n;
+    return r;
+}
+inline Asked Reorder(const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst, const qdqi_dnnl_attr *attr = nullptr) {
+    return Asked(QDQI_MAKE_REORDER, src, dst, attr);
+}
+
 // The two that answer the same requests. oneDNN is missing where it is not built or QDQ_JIT=off.
 struct Provider {
     const char *name;
-    decltype(&qdqi_dnnl_matmul) matmul;
-    decltype(&qdqi_dnnl_convolution) convolution;
-    decltype(&qdqi_dnnl_pooling) pooling;
-    decltype(&qdqi_dnnl_eltwise) eltwise;
-    decltype(&qdqi_dnnl_binary) binary;
-    decltype(&qdqi_dnnl_softmax) softmax;
-    decltype(&qdqi_dnnl_layernorm) layernorm;
-    decltype(&qdqi_dnnl_groupnorm) groupnorm;
-    decltype(&qdqi_dnnl_batchnorm) batchnorm;
-    decltype(&qdqi_dnnl_reduction) reduction;
-    decltype(&qdqi_dnnl_resampling) resampling;
-    decltype(&qdqi_dnnl_concat) concat;
-    decltype(&qdqi_dnnl_reorder) reorder;
+    qdq_status (*create)(const qdqi_request *request, qdqi_dnnl_prim **out, qdq_error *err);
     bool is_native;
+
+    qdq_status Make(const Asked &r, qdqi_dnnl_prim **out, qdq_error *err) const { return create(&r, out, err); }
 };
+inline const Provider kOneDnn = {"oneDNN", qdqi_dnnl_create, false};
 
 inline std::vector<Provider> Providers() {
-#define QDQ_PROVIDER(name, prefix, is_native)                                                                          \
-    {name,                                                                                                             \
-     prefix##_matmul,                                                                                                  \
-     prefix##_convolution,                                                                                             \
-     prefix##_pooling,                                                                                                 \
-     prefix##_eltwise,                                                                                                 \
-     prefix##_binary,                                                                                                  \
-     prefix##_softmax,                                                                                                 \
-     prefix##_layernorm,                                                                                               \
-     prefix##_groupnorm,                                                                                               \
-     prefix##_batchnorm,                                                                                               \
-     prefix##_reduction,                                                                                               \
-     prefix##_resampling,                                                                                              \
-     prefix##_concat,                                                                                                  \
-     prefix##_reorder,                                                                                                 \
-     is_native}
-    std::vector<Provider> all = {QDQ_PROVIDER("native", qdqi_native, true)};
-    if (qdqi_dnnl_available()) all.push_back(QDQ_PROVIDER("oneDNN", qdqi_dnnl, false));
-#undef QDQ_PROVIDER
+    std::vector<Provider> all = {{"native", qdqi_request_native, true}};
+    if (qdqi_dnnl_available()) all.push_back(kOneDnn);
     return all;
 }
 

@@ -136,9 +136,9 @@ TEST(ConcurrencyOnednn, ThreadsGetIdenticalBytes) {
     reorder_attr.src.has_scale = true;
     qdqi_dnnl_prim *matmul = nullptr, *relu = nullptr, *reorder = nullptr;
     const qdqi_dnnl_md wmd = any_of(weights.md);
-    ASSERT_EQ(qdqi_dnnl_matmul(&src.md, &wmd, nullptr, &mid.md, &attr, &matmul, &err), QDQ_OK) << err.text;
-    ASSERT_EQ(qdqi_dnnl_eltwise(QDQI_DNNL_ELT_RELU, 0, 0, &mid.md, &mid.md, nullptr, &relu, &err), QDQ_OK) << err.text;
-    ASSERT_EQ(qdqi_dnnl_reorder(&mid.md, &dst.md, &reorder_attr, &reorder, &err), QDQ_OK) << err.text;
+    ASSERT_EQ(kOneDnn.Make(MatMul(&src.md, &wmd, nullptr, &mid.md, &attr), &matmul, &err), QDQ_OK) << err.text;
+    ASSERT_EQ(kOneDnn.Make(Eltwise(QDQI_DNNL_ELT_RELU, 0, 0, &mid.md, &mid.md), &relu, &err), QDQ_OK) << err.text;
+    ASSERT_EQ(kOneDnn.Make(Reorder(&mid.md, &dst.md, &reorder_attr), &reorder, &err), QDQ_OK) << err.text;
 
     qdq_engine *engine = make_engine();
     qdqi_plan *plan = nullptr;

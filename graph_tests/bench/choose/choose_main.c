@@ -121,7 +121,7 @@ static double measure(const choose_case *c, qdq_engine *engine, bool native, qdq
     qdqi_dnnl_prim *prim = NULL;
     const int was = qdqi_threads_enter(engine);
     const qdq_status st =
-        native ? qdqi_request_native(&c->request, &prim, err) : qdqi_request_onednn(&c->request, &prim, err);
+        native ? qdqi_request_native(&c->request, &prim, err) : qdqi_dnnl_create(&c->request, &prim, err);
     qdqi_threads_leave(engine, was);
     if (st != QDQ_OK) return 0;
     runner r = {0};
