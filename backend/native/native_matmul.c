@@ -10,11 +10,13 @@
 #include "kernels/igemm/igemm.h"
 #include "native/native_post.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 enum {
     TILE_BYTES = 256 * 1024, /* of the rows that meet one panel after the other */
+    PART_ROWS = 6,           /* fewer are no part of their own */
     FOLD_K = 16384,          /* sums of so many products and a bias of up to 2^30 fit in s32 */
 };
 #define GRAIN_INT8 3e5 /* multiplications that pay for another thread */
@@ -25,6 +27,8 @@ typedef struct mm_impl {
     qdqi_native_post post;
     qk_post folded; /* the program with an s32 bias already in col_add, which is cheaper; fn NULL: there is none */
     qk_post_fn *folded_fn;
+    bool has_end, folded_has_end; /* qk_igemm_end can say the program: results are made while sums are in registers */
+    bool is_small;                /* one product for one thread, little enough for each step of the way to count */
     size_t m, k, n, n_batch, n_mats; /* products; matrices of weights */
     int32_t n_outer;                 /* batch dims, first to last */
     int64_t outer[QDQ_MAX_NDIMS];
@@ -53,6 +57,7 @@ typedef struct mm_job {
     const int32_t *bias; /* folded; NULL: not */
     const qk_post *post;
     qk_post_fn *post_fn;
+    bool has_end;
     size_t m_parts, n_units, chunk;
 } mm_job;
 
@@ -116,7 +121,7 @@ static void pack_matrix(const mm_impl *mm, const qdqi_dnnl_md *md, const char *d
         at += (ptrdiff_t)(mat % (size_t)md->dims[d]) * (ptrdiff_t)md->strides[d];
         mat /= (size_t)md->dims[d];
     }
-    const qk_igemm_source s = {data + at * (ptrdiff_t)(qdq_dtype_bits(md->dtype) / 8), md->dtype, 0,
+    const qk_igemm_source s = {data + at * (ptrdiff_t)(qdq_dtype_bits(md->dtype) / 8), md->dtype,
                                (ptrdiff_t)md->strides[md->ndims - 2], (ptrdiff_t)md->strides[md->ndims - 1]};
     qk_igemm_pack(&mm->gemm, &s, packed, first, n);
 }
@@ -146,10 +151,7 @@ static void prepare_chunk(int i, void *arg) {
         ptrdiff_t row_bytes;
         const char *src = src_matrix(job, b, index, &row_bytes);
         int32_t *sums = (int32_t *)(void *)(job->scratch + mm->at_row_sums) + b * mm->m;
-        for (size_t r = 0; r < mm->m; r++) {
-            const void *row = src + (ptrdiff_t)r * row_bytes;
-            mm->gemm.row_sums(&mm->gemm, &row, 1, sums + r);
-        }
+        mm->gemm.row_sums(&mm->gemm, &(qk_igemm_rows){src, row_bytes, mm->m}, sums);
     }
 }
 
@@ -174,12 +176,16 @@ static void make_compensations(const mm_job *job) {
     }
 }
 
+static float scale_common(const mm_impl *mm, void *const *bufs) {
+    const float src = qdqi_native_scale(bufs, mm->args.scale_src);
+    if (mm->args.scale_weights == QDQI_NO_ARG || mm->post.post.scale != QK_POST_SCALE_COMMON) return src;
+    return src * *(const float *)bufs[mm->args.scale_weights];
+}
+
 static void bind(const mm_job *job, size_t b, size_t mat, const int64_t *index, qk_post_args *a) {
     const mm_impl *mm = job->mm;
     qdqi_native_post_bind(&mm->post, &mm->args, mm->dst, job->bufs, mm->n_outer == 0 ? NULL : index, a);
-    a->scale_common = qdqi_native_scale(job->bufs, mm->args.scale_src);
-    if (mm->args.scale_weights != QDQI_NO_ARG && mm->post.post.scale == QK_POST_SCALE_COMMON)
-        a->scale_common *= *(const float *)job->bufs[mm->args.scale_weights];
+    a->scale_common = scale_common(mm, job->bufs);
     if (mm->scale_col != QDQI_NO_ARG) a->scale = job->bufs[mm->scale_col];
     if (mm->bias != QDQI_NO_ARG) a->bias = job->bufs[mm->bias];
     a->col_add = (const int32_t *)(const void *)(job->scratch + mm->at_col_add) + mat * mm->n_cols;
@@ -193,39 +199,79 @@ typedef struct mm_block {
     const qk_post_args *args;
     const char *src, *packed;
     ptrdiff_t row_bytes;
+    bool has_end;
+    qk_igemm_end end; /* of row 0 */
 } mm_block;
 
-/* Tile t of n_tiles, as high as each other as far as it goes, of rows top … bottom - 1; panels first … last - 1. */
-static void run_tile(const mm_block *b, size_t top, size_t bottom, size_t t, size_t n_tiles, size_t first,
-                     size_t last) {
+/* The program as the kernel's end; its first step may be a relu or a clip. Results begin at dst. */
+static qk_igemm_end end_of(const mm_job *job, const int32_t *col_add, void *dst) {
+    const mm_impl *mm = job->mm;
+    const qk_post *p = job->post;
+    void *const *bufs = job->bufs;
+    qk_igemm_end e = {.dst = p->dst,
+                      .add = p->has_col_add ? col_add : NULL,
+                      .scale = p->scale == QK_POST_SCALE_COL ? bufs[mm->scale_col] : NULL,
+                      .bias = p->bias == QDQ_DTYPE_UNDEF ? NULL : bufs[mm->bias],
+                      .scale_common = scale_common(mm, bufs),
+                      .low = -INFINITY,
+                      .high = INFINITY,
+                      .is_rounded = p->n_steps > 0 && p->steps[p->n_steps - 1].op == QK_POST_ROUND,
+                      .zp = p->dst_has_zp ? (float)qdqi_native_zp(bufs, mm->args.zp_dst) : 0.0f,
+                      .data = dst,
+                      .stride = mm->post.dst_row};
+    if (p->n_steps > 0 && p->steps[0].op == QK_POST_RELU) e.low = 0.0f;
+    if (p->n_steps > 0 && p->steps[0].op == QK_POST_CLIP) {
+        e.low = p->steps[0].alpha;
+        e.high = p->steps[0].beta;
+    }
+    return e;
+}
+
+/* The whole of a small product; false where an end refuses. */
+static bool run_small(const mm_job *job) {
+    const mm_impl *mm = job->mm;
+    const qk_igemm_rows rows = {job->bufs[mm->src], mm->src_row * (ptrdiff_t)mm->src_elem, mm->m};
+    const qk_igemm_end end =
+        end_of(job, (const int32_t *)(const void *)(job->scratch + mm->at_col_add), job->bufs[mm->dst]);
+    for (size_t p = 0; p < mm->gemm.n_panels; p++)
+        if (!mm->gemm.run_to_end(&mm->gemm, job->packed, &rows, p, &end)) return false;
+    return true;
+}
+
+/* Rows row … row + m - 1 of one panel. */
+static void run_rows(const mm_block *b, size_t row, size_t m, size_t panel) {
     const mm_impl *mm = b->job->mm;
+    const size_t col = panel * QK_IGEMM_COLS, n_cols = mm->n - col < QK_IGEMM_COLS ? mm->n - col : QK_IGEMM_COLS;
+    qk_igemm_rows rows = {b->src + (ptrdiff_t)row * b->row_bytes, b->row_bytes, m};
+    if (b->has_end) {
+        qk_igemm_end end = b->end;
+        end.data = (char *)end.data + (ptrdiff_t)row * end.stride * (end.dst == QDQ_DTYPE_F32 ? 4 : 1);
+        if (mm->gemm.run_to_end(&mm->gemm, b->packed, &rows, panel, &end)) return;
+    }
     _Alignas(64) int32_t acc[QK_IGEMM_ROWS * QK_IGEMM_COLS];
-    const size_t row = top + (bottom - top) * t / n_tiles, n_rows = top + (bottom - top) * (t + 1) / n_tiles - row;
-    const void *rows[QK_IGEMM_ROWS];
-    for (size_t r = 0; r < n_rows; r++)
-        rows[r] = b->src + (ptrdiff_t)(row + r) * b->row_bytes;
-    for (size_t p = first; p < last; p++) {
-        const size_t col = p * QK_IGEMM_COLS, n_cols = mm->n - col < QK_IGEMM_COLS ? mm->n - col : QK_IGEMM_COLS;
-        mm->gemm.run(&mm->gemm, b->packed, rows, n_rows, p, acc);
-        b->job->post_fn(b->job->post, b->args, acc, QK_IGEMM_COLS, row, n_rows, col, n_cols);
+    for (size_t done = 0; done < m; done += rows.m) {
+        rows.data = b->src + (ptrdiff_t)(row + done) * b->row_bytes;
+        rows.m = m - done < QK_IGEMM_ROWS ? m - done : QK_IGEMM_ROWS;
+        mm->gemm.run(&mm->gemm, b->packed, &rows, panel, acc);
+        b->job->post_fn(b->job->post, b->args, acc, QK_IGEMM_COLS, row + done, rows.m, col, n_cols);
     }
 }
 
-/* Rows begin … end - 1 of panels first … last - 1. All panels of a tile where they stay in L2, so that rows are written whole; else all
- * tiles of a panel. */
+/* Rows begin … end - 1 of panels first … last - 1. All panels of a few rows where they stay in L2, so that rows are written whole;
+ * else all rows of a panel that stay there. */
 static void run_block(const mm_block *b, size_t begin, size_t end, size_t first, size_t last) {
     const mm_impl *mm = b->job->mm;
-    const size_t row_len = mm->k * (mm->gemm.src == QDQ_DTYPE_F32 ? 4 : 1);
-    size_t at_once = TILE_BYTES / row_len / QK_IGEMM_ROWS * QK_IGEMM_ROWS;
-    if (at_once < 8 * QK_IGEMM_ROWS) at_once = 8 * QK_IGEMM_ROWS;
-    const size_t panels_at_once = (last - first) * mm->gemm.panel_bytes <= TILE_BYTES ? last - first : 1;
-    for (size_t top = begin; top < end; top += at_once) {
-        const size_t bottom = end - top < at_once ? end : top + at_once;
-        const size_t n_tiles = (bottom - top + QK_IGEMM_ROWS - 1) / QK_IGEMM_ROWS;
-        for (size_t p = first; p < last; p += panels_at_once)
-            for (size_t t = 0; t < n_tiles; t++)
-                run_tile(b, top, bottom, t, n_tiles, p, p + panels_at_once);
+    size_t at_once = QK_IGEMM_ROWS;
+    if ((last - first) * mm->gemm.panel_bytes > TILE_BYTES) {
+        const size_t row_len = mm->k * (mm->gemm.src == QDQ_DTYPE_F32 ? 4 : 1);
+        at_once = TILE_BYTES / row_len / QK_IGEMM_ROWS * QK_IGEMM_ROWS;
+        if (at_once < 2 * QK_IGEMM_ROWS) at_once = 2 * QK_IGEMM_ROWS;
+    } else if (last - first == 1) {
+        at_once = end - begin;
     }
+    for (size_t top = begin; top < end; top += at_once)
+        for (size_t p = first; p < last; p++)
+            run_rows(b, top, end - top < at_once ? end - top : at_once, p);
 }
 
 /* A chunk of units; a unit is a panel of a part of the rows of a batch. */
@@ -245,7 +291,13 @@ static void product_chunk(int i, void *arg) {
         const size_t mat = (size_t)offset_of(mm, index, mm->mat_outer);
         bind(job, b, mat, index, &a);
         const char *src = src_matrix(job, b, index, &row_bytes);
-        const mm_block block = {job, &a, src, job->packed + mat * mm->mat_bytes, row_bytes};
+        mm_block block = {.job = job,
+                          .args = &a,
+                          .src = src,
+                          .packed = job->packed + mat * mm->mat_bytes,
+                          .row_bytes = row_bytes,
+                          .has_end = job->has_end};
+        if (job->has_end) block.end = end_of(job, a.col_add, a.dst);
         run_block(&block, mm->m * part / job->m_parts, mm->m * (part + 1) / job->m_parts, first, last);
         u += last - first;
     }
@@ -268,11 +320,13 @@ static void parallel(const qdq_engine *engine, int n, void (*body)(int i, void *
 static qdq_status run(const void *impl, void *const *bufs, const qdq_engine *engine, qdq_error *err) {
     (void)err;
     const mm_impl *mm = impl;
-    mm_job job = {.mm = mm, .bufs = bufs, .post = &mm->post.post, .post_fn = mm->post.fn, .m_parts = 1};
+    mm_job job = {
+        .mm = mm, .bufs = bufs, .post = &mm->post.post, .post_fn = mm->post.fn, .has_end = mm->has_end, .m_parts = 1};
     job.scratch = mm->scratch == QDQI_NO_ARG ? NULL : bufs[mm->scratch];
     job.packed = mm->packed ? bufs[mm->wei] : job.scratch + mm->at_packed;
-    const int threads = qdqi_threads_for(engine, (int64_t)(mm->macs < 0x1p62 ? mm->macs : 0x1p62),
-                                         (int64_t)(mm->gemm.row_sums != NULL ? GRAIN_INT8 : GRAIN_F32));
+    const int threads = mm->is_small ? 1
+                                     : qdqi_threads_for(engine, (int64_t)(mm->macs < 0x1p62 ? mm->macs : 0x1p62),
+                                                        (int64_t)(mm->gemm.row_sums != NULL ? GRAIN_INT8 : GRAIN_F32));
     if (!mm->packed || mm->copy_src || mm->has_zw) {
         job.n_units =
             (mm->packed ? 0 : mm->n_mats * mm->gemm.n_panels) + (mm->copy_src || mm->has_zw ? mm->n_batch : 0);
@@ -283,11 +337,13 @@ static qdq_status run(const void *impl, void *const *bufs, const qdq_engine *eng
         job.bias = bufs[mm->bias];
         job.post = &mm->folded;
         job.post_fn = mm->folded_fn;
+        job.has_end = mm->folded_has_end;
     }
     if (mm->has_col_add || mm->has_zw || job.bias != NULL) make_compensations(&job);
+    if (mm->is_small && job.has_end && run_small(&job)) return QDQ_OK;
     const size_t columns = mm->n_batch * mm->gemm.n_panels, wanted = threads == 1 ? 1 : 4 * (size_t)threads;
     if (columns < wanted) {
-        const size_t most = (mm->m + QK_IGEMM_ROWS - 1) / QK_IGEMM_ROWS, parts = (wanted + columns - 1) / columns;
+        const size_t most = (mm->m + PART_ROWS - 1) / PART_ROWS, parts = (wanted + columns - 1) / columns;
         job.m_parts = parts < most ? parts : most;
     }
     job.n_units = columns * job.m_parts;
@@ -390,7 +446,6 @@ static const char *choose_gemm(mm_impl *mm, const qdqi_dnnl_md *src, const qdqi_
     if (is_float(src->dtype) != is_float(weights->dtype)) return "operand_dtype";
     g->src = is_float(src->dtype) ? QDQ_DTYPE_F32 : src->dtype;
     g->weights = is_float(weights->dtype) ? QDQ_DTYPE_F32 : weights->dtype;
-    g->n_taps = 1;
     g->kc = mm->k;
     g->n = mm->n;
     if (!qk_igemm_init(g)) return "operand_dtype";
@@ -436,6 +491,23 @@ static void first_factor_as_scale(mm_impl *mm) {
     memmove(mm->args.post, mm->args.post + 1, p->n_steps * sizeof mm->args.post[0]);
 }
 
+/* Whether qk_igemm_end can say it. */
+static bool end_can_say(const qk_igemm *g, const qk_post *p) {
+    const bool is_bytes = p->dst == QDQ_DTYPE_U8 || p->dst == QDQ_DTYPE_S8;
+    uint32_t i = 0;
+    if (g->run_to_end == NULL || p->dst_quantized || p->has_add_common || p->has_row_sum || p->bias_first ||
+        p->bias_per_row || (p->bias != QDQ_DTYPE_UNDEF && p->bias != QDQ_DTYPE_F32))
+        return false;
+    if (p->scale == QK_POST_SCALE_ROW || (p->scale == QK_POST_SCALE_NONE && p->acc != QDQ_DTYPE_F32)) return false;
+    if (is_bytes ? p->acc != QDQ_DTYPE_S32 : p->dst != QDQ_DTYPE_F32 || p->dst_has_zp) return false;
+    const qk_post_step *s = p->steps;
+    if (i < p->n_steps &&
+        ((s->op == QK_POST_RELU && s->alpha == 0.0f) || (s->op == QK_POST_CLIP && is_bytes && s->alpha <= s->beta)))
+        i++;
+    if (i < p->n_steps && is_bytes && p->steps[i].op == QK_POST_ROUND) i++;
+    return i == p->n_steps;
+}
+
 static qdq_status choose_post(mm_impl *mm, qdq_error *err) {
     qk_post *p = &mm->post.post;
     p->acc = mm->gemm.row_sums != NULL ? QDQ_DTYPE_S32 : QDQ_DTYPE_F32;
@@ -444,12 +516,14 @@ static qdq_status choose_post(mm_impl *mm, qdq_error *err) {
     p->bias_first = p->acc == QDQ_DTYPE_S32 && p->bias == QDQ_DTYPE_S32 && p->scale == QK_POST_SCALE_NONE;
     if (p->acc == QDQ_DTYPE_S32) first_factor_as_scale(mm);
     QDQI_TRY(qdqi_native_post_choose(&mm->post, "matmul", err));
+    mm->has_end = end_can_say(&mm->gemm, p);
     if (!p->bias_first || mm->k > FOLD_K) return QDQ_OK;
     mm->folded = *p;
     mm->folded.bias_first = false;
     mm->folded.bias = QDQ_DTYPE_UNDEF;
     mm->folded.has_col_add = true;
     mm->folded_fn = qk_post_choose(&mm->folded, NULL);
+    mm->folded_has_end = end_can_say(&mm->gemm, &mm->folded);
     return QDQ_OK;
 }
 
@@ -499,6 +573,7 @@ qdq_status qdqi_native_matmul(const qdqi_dnnl_md *src, const qdqi_dnnl_md *weigh
     if (why != NULL) return qdqi_native_refuse(err, "matmul", why);
     const qdqi_dnnl_quant no_quant = {0}, *sq = attr == NULL ? &no_quant : &attr->src,
                           *wq = attr == NULL ? &no_quant : &attr->weights;
+    mm.is_small = mm.n_batch == 1 && mm.packed && !mm.copy_src && mm.macs < 2 * (integers ? GRAIN_INT8 : GRAIN_F32);
     mm.has_zw = integers && (wq->has_zp || mm.gemm.weights_shift != 0);
     mm.zw_per_col = wq->has_zp && wq->zp_mask != 0;
     mm.has_col_add = integers && (sq->has_zp || mm.gemm.src_shift != 0);

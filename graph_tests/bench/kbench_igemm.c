@@ -4,6 +4,7 @@
 #include "kernels/igemm/igemm.h"
 #include "kernels/post/post.h"
 
+#include <math.h>
 #include <stdio.h>
 
 typedef struct layer {
@@ -21,9 +22,9 @@ typedef struct layer {
 static qk_isa prepare(void *arg, int n_threads) {
     layer *l = arg;
     (void)n_threads;
-    l->gemm = (qk_igemm){.src = l->src_type, .weights = l->weights_type, .n_taps = 1, .kc = l->k, .n = l->n};
+    l->gemm = (qk_igemm){.src = l->src_type, .weights = l->weights_type, .kc = l->k, .n = l->n};
     if (!qk_igemm_init(&l->gemm)) return QK_ISA_ref;
-    const qk_igemm_source source = {l->weights, l->weights_type, 0, (ptrdiff_t)l->n, 1};
+    const qk_igemm_source source = {l->weights, l->weights_type, (ptrdiff_t)l->n, 1};
     qk_igemm_pack(&l->gemm, &source, l->packed, 0, l->gemm.n_panels);
     l->post_fn = qk_post_choose(&l->post, NULL);
     if (l->gemm.row_sums == NULL) return l->gemm.isa;
@@ -33,25 +34,45 @@ static qk_isa prepare(void *arg, int n_threads) {
     return l->gemm.isa;
 }
 
+static qk_igemm_end end_of(const layer *l, size_t row) {
+    const bool is_float = l->gemm.row_sums == NULL;
+    return (qk_igemm_end){.dst = l->post.dst,
+                          .add = l->post.has_col_add ? l->col_add : NULL,
+                          .scale = l->scales,
+                          .bias = l->bias,
+                          .scale_common = 1.0f,
+                          .low = is_float ? -INFINITY : 0.0f,
+                          .high = INFINITY,
+                          .data = (char *)l->dst + row * l->n * (is_float ? 4 : 1),
+                          .stride = (ptrdiff_t)l->n};
+}
+
+/* Rows of a panel, as the library makes them. */
+static void run_rows(const layer *l, size_t row, size_t m, size_t panel) {
+    const size_t row_bytes = l->k * (l->gemm.row_sums == NULL ? 4 : 1), col = panel * QK_IGEMM_COLS;
+    qk_igemm_rows rows = {(const char *)l->src + row * row_bytes, (ptrdiff_t)row_bytes, m};
+    if (l->gemm.run_to_end != NULL) {
+        const qk_igemm_end end = end_of(l, row);
+        if (l->gemm.run_to_end(&l->gemm, l->packed, &rows, panel, &end)) return;
+    }
+    _Alignas(64) int32_t acc[QK_IGEMM_ROWS * QK_IGEMM_COLS];
+    for (size_t done = 0; done < m; done += rows.m) {
+        rows.data = (const char *)l->src + (row + done) * row_bytes;
+        rows.m = m - done < QK_IGEMM_ROWS ? m - done : QK_IGEMM_ROWS;
+        l->gemm.run(&l->gemm, l->packed, &rows, panel, acc);
+        l->post_fn(&l->post, &l->args, acc, QK_IGEMM_COLS, row + done, rows.m, col,
+                   l->n - col < QK_IGEMM_COLS ? l->n - col : QK_IGEMM_COLS);
+    }
+}
+
 /* As the library splits it: panels, and parts of the rows where these are few. */
 static void run(void *arg, int part, int n_parts) {
     const layer *l = arg;
     const size_t panels = l->gemm.n_panels, row_parts = panels < 4 * (size_t)n_parts && n_parts > 1 ? 4 : 1;
-    const size_t row_bytes = l->k * (l->gemm.row_sums == NULL ? 4 : 1);
-    _Alignas(64) int32_t acc[QK_IGEMM_ROWS * QK_IGEMM_COLS];
     size_t n, first = kbench_part(panels * row_parts, 1, part, n_parts, &n);
     for (size_t u = first; u < first + n; u++) {
-        const size_t p = u % panels, begin = l->m * (u / panels) / row_parts, end = l->m * (u / panels + 1) / row_parts;
-        const size_t tiles = (end - begin + QK_IGEMM_ROWS - 1) / QK_IGEMM_ROWS, col = p * QK_IGEMM_COLS;
-        for (size_t t = 0; t < tiles; t++) {
-            const size_t row = begin + (end - begin) * t / tiles, rows = begin + (end - begin) * (t + 1) / tiles - row;
-            const void *at[QK_IGEMM_ROWS];
-            for (size_t r = 0; r < rows; r++)
-                at[r] = (const char *)l->src + (row + r) * row_bytes;
-            l->gemm.run(&l->gemm, l->packed, at, rows, p, acc);
-            l->post_fn(&l->post, &l->args, acc, QK_IGEMM_COLS, row, rows, col,
-                       l->n - col < QK_IGEMM_COLS ? l->n - col : QK_IGEMM_COLS);
-        }
+        const size_t begin = l->m * (u / panels) / row_parts, end = l->m * (u / panels + 1) / row_parts;
+        run_rows(l, begin, end - begin, u % panels);
     }
 }
 
@@ -75,7 +96,7 @@ static void measure(kbench *b, qdq_dtype src, qdq_dtype weights, size_t m, size_
     const size_t elem = is_float ? 4 : 1, k_pad = (k + 3) / 4 * 4, n_pad = (n + 63) / 64 * 64;
     l.src = is_float ? (void *)kbench_floats(b, m * k) : kbench_buffer(b, m * k);
     l.weights = is_float ? (void *)kbench_floats(b, k * n) : kbench_buffer(b, k * n);
-    l.packed = kbench_buffer(b, k_pad * n_pad * (is_float ? 4 : 2) + 4 * n_pad + 64);
+    l.packed = kbench_buffer(b, k_pad * n_pad * (is_float ? 4 : 2) + 8 * n_pad + 64);
     l.dst = kbench_buffer(b, m * n * elem);
     l.col_add = kbench_buffer(b, n_pad * 4);
     l.post = (qk_post){.acc = is_float ? QDQ_DTYPE_F32 : QDQ_DTYPE_S32, .dst = is_float ? QDQ_DTYPE_F32 : QDQ_DTYPE_U8};
@@ -83,6 +104,8 @@ static void measure(kbench *b, qdq_dtype src, qdq_dtype weights, size_t m, size_
     if (!is_float) {
         l.scales = kbench_floats(b, n);
         l.bias = kbench_floats(b, n);
+        for (size_t c = 0; c < n; c++)
+            l.scales[c] *= 0.01f; /* as layers have them */
         l.post.has_col_add = src == QDQ_DTYPE_S8;
         l.post.scale = QK_POST_SCALE_COL;
         l.post.bias = QDQ_DTYPE_F32;

@@ -1,7 +1,9 @@
 #include "guard_pages.h"
 #include "kernel_data.h"
 #include "kernels/igemm/igemm.h"
+#include "kernels/post/post.h"
 
+#include <algorithm>
 #include <cmath>
 #include <gtest/gtest.h>
 #include <memory>
@@ -12,13 +14,13 @@ namespace {
 
 struct Form {
     qdq_dtype src, weights;
-    size_t taps, kc, n;
+    size_t kc, n;
     bool transposed;
 };
 
 std::string Name(const Form &f) {
-    return std::string(qdq_dtype_name(f.src)) + qdq_dtype_name(f.weights) + " taps " + std::to_string(f.taps) + " kc " +
-           std::to_string(f.kc) + " n " + std::to_string(f.n) + (f.transposed ? " transposed" : "");
+    return std::string(qdq_dtype_name(f.src)) + qdq_dtype_name(f.weights) + " kc " + std::to_string(f.kc) + " n " +
+           std::to_string(f.n) + (f.transposed ? " transposed" : "");
 }
 
 struct AlignedFree {
@@ -39,7 +41,6 @@ class Igemm : public testing::Test {
             qk_igemm g = {};
             g.src = form.src;
             g.weights = form.weights;
-            g.n_taps = form.taps;
             g.kc = form.kc;
             g.n = form.n;
             ASSERT_TRUE(qk_igemm_init(&g)) << Name(form);
@@ -60,55 +61,47 @@ int32_t Value(qdq_dtype d, uint8_t byte) {
 }
 
 void CheckIntegers(const qk_igemm &g, const Form &f, size_t m, bool extreme, uint64_t seed) {
-    const size_t k_all = f.taps * f.kc;
-    std::vector<uint8_t> w(k_all * f.n);
+    std::vector<uint8_t> w(f.kc * f.n);
     for (auto &x : w)
         x = extreme ? uint8_t(f.weights == QDQ_DTYPE_S8 ? 0x80 : 0xff) : uint8_t(kd_next(&seed));
-    qk_igemm_source s = {w.data(), f.weights, 0, 0, 0};
-    s.tap_stride = ptrdiff_t(f.transposed ? f.kc : f.kc * f.n);
-    s.k_stride = ptrdiff_t(f.transposed ? 1 : f.n);
-    s.n_stride = ptrdiff_t(f.transposed ? k_all : 1);
+    const qk_igemm_source s = {w.data(), f.weights, ptrdiff_t(f.transposed ? 1 : f.n),
+                               ptrdiff_t(f.transposed ? f.kc : 1)};
     std::unique_ptr<void, AlignedFree> packed(aligned_alloc(64, (g.packed_bytes + 63) / 64 * 64));
     for (size_t p = 0; p < g.n_panels; p++) // one by one, from the last
         qk_igemm_pack(&g, &s, packed.get(), g.n_panels - 1 - p, 1);
-    // every row of every tap ends at a page that may not be read
-    std::vector<std::unique_ptr<GuardedBytes>> pages;
-    std::vector<const void *> rows(f.taps * QK_IGEMM_ROWS, nullptr);
-    for (size_t t = 0; t < f.taps; t++)
-        for (size_t r = 0; r < m; r++) {
-            pages.push_back(std::make_unique<GuardedBytes>(f.kc));
-            uint8_t *a = r % 2 ? pages.back()->at_begin() : pages.back()->at_end();
-            for (size_t k = 0; k < f.kc; k++)
-                a[k] = extreme ? uint8_t(f.src == QDQ_DTYPE_S8 ? 0x7f : 0xff) : uint8_t(kd_next(&seed));
-            rows[t * QK_IGEMM_ROWS + r] = a;
-        }
-    std::vector<int32_t> row_sums(m, 7);
-    g.row_sums(&g, rows.data(), m, row_sums.data());
-    const int32_t *col_sums = qk_igemm_col_sums(&g, packed.get());
-    GuardedBytes acc_bytes(m * QK_IGEMM_COLS * sizeof(int32_t));
-    auto *acc = reinterpret_cast<int32_t *>(acc_bytes.at_end());
-    for (size_t p = 0; p < g.n_panels; p++) {
-        g.run(&g, packed.get(), rows.data(), m, p, acc);
-        for (size_t r = 0; r < m; r++)
-            for (size_t c = p * QK_IGEMM_COLS; c < f.n && c < (p + 1) * QK_IGEMM_COLS; c++) {
-                int64_t want = 0, row_sum = 0, col_sum = 0;
-                for (size_t t = 0; t < f.taps; t++)
+    // the rows' last byte is the last of a page, the first the first of one
+    GuardedBytes bytes(m * f.kc);
+    for (uint8_t *a : {bytes.at_end(), bytes.at_begin()}) {
+        for (size_t i = 0; i < m * f.kc; i++)
+            a[i] = extreme ? uint8_t(f.src == QDQ_DTYPE_S8 ? 0x7f : 0xff) : uint8_t(kd_next(&seed));
+        const qk_igemm_rows rows = {a, ptrdiff_t(f.kc), m};
+        std::vector<int32_t> row_sums(m, 7);
+        g.row_sums(&g, &rows, row_sums.data());
+        const int32_t *col_sums = qk_igemm_col_sums(&g, packed.get());
+        GuardedBytes acc_bytes(m * QK_IGEMM_COLS * sizeof(int32_t));
+        auto *acc = reinterpret_cast<int32_t *>(acc_bytes.at_end());
+        for (size_t p = 0; p < g.n_panels; p++) {
+            g.run(&g, packed.get(), &rows, p, acc);
+            for (size_t r = 0; r < m; r++)
+                for (size_t c = p * QK_IGEMM_COLS; c < f.n && c < (p + 1) * QK_IGEMM_COLS; c++) {
+                    int64_t want = 0, row_sum = 0, col_sum = 0;
                     for (size_t k = 0; k < f.kc; k++) {
-                        const ptrdiff_t at =
-                            ptrdiff_t(t) * s.tap_stride + ptrdiff_t(k) * s.k_stride + ptrdiff_t(c) * s.n_stride;
-                        const auto *row = static_cast<const uint8_t *>(rows[t * QK_IGEMM_ROWS + r]);
-                        const int32_t a = Value(f.src, row[k]) + g.src_shift;
-                        const int32_t b = Value(f.weights, w[size_t(at)]) - g.weights_shift;
-                        want += a * b;
-                        row_sum += a;
-                        col_sum += b;
+                        const ptrdiff_t at = ptrdiff_t(k) * s.k_stride + ptrdiff_t(c) * s.n_stride;
+                        const int32_t x = Value(f.src, a[r * f.kc + k]) + g.src_shift;
+                        const int32_t y = Value(f.weights, w[size_t(at)]) - g.weights_shift;
+                        want += x * y;
+                        row_sum += x;
+                        col_sum += y;
                     }
-                ASSERT_EQ(acc[r * QK_IGEMM_COLS + c - p * QK_IGEMM_COLS], want) << "row " << r << " col " << c;
-                ASSERT_EQ(row_sums[r], row_sum);
-                ASSERT_EQ(col_sums[c], col_sum);
-            }
+                    ASSERT_EQ(acc[r * QK_IGEMM_COLS + c - p * QK_IGEMM_COLS], want) << "row " << r << " col " << c;
+                    ASSERT_EQ(row_sums[r], row_sum);
+                    ASSERT_EQ(col_sums[c], col_sum);
+                }
+        }
     }
 }
+
+const size_t kHeights[] = {1, 2, 3, 4, 5, 6, 7, 9, 11, 13, 16, 17, 19, 22, 23, 24};
 
 TEST_F(Igemm, IntegerSumsAreExactOnEveryLevel) {
     const qdq_dtype types[] = {QDQ_DTYPE_U8, QDQ_DTYPE_S8};
@@ -120,10 +113,10 @@ TEST_F(Igemm, IntegerSumsAreExactOnEveryLevel) {
         for (qdq_dtype weights : types)
             for (size_t kc : kcs) {
                 const size_t n = ns[i++ % (sizeof ns / sizeof ns[0])];
-                const Form form = {src, weights, 1 + i % 3, kc, n, i % 2 == 0};
+                const Form form = {src, weights, kc, n, i % 2 == 0};
                 EachLevel(form, [&](const qk_igemm &g) {
-                    for (size_t m = 1; m <= QK_IGEMM_ROWS; m++)
-                        CheckIntegers(g, form, m, false, seed++);
+                    for (size_t h = i % 3; h<sizeof kHeights / sizeof kHeights[0]; h += kc> 64 ? 3 : 1)
+                        CheckIntegers(g, form, kHeights[h], false, seed++);
                 });
             }
 }
@@ -132,7 +125,7 @@ TEST_F(Igemm, NothingSaturates) {
     const qdq_dtype types[] = {QDQ_DTYPE_U8, QDQ_DTYPE_S8};
     for (qdq_dtype src : types)
         for (qdq_dtype weights : types) {
-            const Form form = {src, weights, 2, 301, 70, false};
+            const Form form = {src, weights, 601, 70, false};
             EachLevel(form, [&](const qk_igemm &g) { CheckIntegers(g, form, QK_IGEMM_ROWS, true, 1); });
         }
 }
@@ -140,47 +133,40 @@ TEST_F(Igemm, NothingSaturates) {
 TEST_F(Igemm, FloatSumsAreWithinTheirBoundAndDoNotDependOnTheTile) {
     const size_t kcs[] = {1, 2, 7, 16, 33, 100}, ns[] = {1, 8, 15, 17, 40, 64, 70};
     uint64_t seed = 3;
-    size_t i = 0;
     for (size_t kc : kcs)
         for (size_t n : ns) {
-            const Form form = {QDQ_DTYPE_F32, QDQ_DTYPE_F32, 1 + i++ % 3, kc, n, false};
+            const Form form = {QDQ_DTYPE_F32, QDQ_DTYPE_F32, kc, n, false};
             EachLevel(form, [&](const qk_igemm &g) {
-                const size_t k_all = form.taps * kc;
-                std::vector<float> w(k_all * n);
+                std::vector<float> w(kc * n);
                 for (auto &x : w)
                     x = float(int32_t(kd_next(&seed) % 2001) - 1000) * 1e-3f;
-                const qk_igemm_source s = {w.data(), QDQ_DTYPE_F32, ptrdiff_t(kc * n), ptrdiff_t(n), 1};
+                const qk_igemm_source s = {w.data(), QDQ_DTYPE_F32, ptrdiff_t(n), 1};
                 std::unique_ptr<void, AlignedFree> packed(aligned_alloc(64, (g.packed_bytes + 63) / 64 * 64));
                 qk_igemm_pack(&g, &s, packed.get(), 0, g.n_panels);
-                std::vector<std::unique_ptr<GuardedBytes>> pages;
-                std::vector<const void *> rows(form.taps * QK_IGEMM_ROWS, nullptr);
-                for (size_t t = 0; t < form.taps; t++)
-                    for (size_t r = 0; r < QK_IGEMM_ROWS; r++) {
-                        pages.push_back(std::make_unique<GuardedBytes>(kc * 4));
-                        auto *a = reinterpret_cast<float *>(pages.back()->at_end());
-                        for (size_t k = 0; k < kc; k++)
-                            a[k] = float(int32_t(kd_next(&seed) % 2001) - 1000) * 1e-3f;
-                        rows[t * QK_IGEMM_ROWS + r] = a;
-                    }
+                GuardedBytes bytes(QK_IGEMM_ROWS * kc * 4);
+                auto *a = reinterpret_cast<float *>(bytes.at_end());
+                for (size_t k = 0; k < QK_IGEMM_ROWS * kc; k++)
+                    a[k] = float(int32_t(kd_next(&seed) % 2001) - 1000) * 1e-3f;
                 std::vector<float> all(QK_IGEMM_ROWS * QK_IGEMM_COLS), one(all);
                 for (size_t p = 0; p < g.n_panels; p++) {
-                    g.run(&g, packed.get(), rows.data(), QK_IGEMM_ROWS, p, all.data());
-                    for (size_t m = 1; m <= QK_IGEMM_ROWS; m++) {
-                        g.run(&g, packed.get(), rows.data(), m, p, one.data());
+                    qk_igemm_rows rows = {a, ptrdiff_t(kc * 4), QK_IGEMM_ROWS};
+                    g.run(&g, packed.get(), &rows, p, all.data());
+                    for (size_t m : kHeights) {
+                        rows.m = m;
+                        rows.data = a + (QK_IGEMM_ROWS - m) * kc; // ends at the page
+                        g.run(&g, packed.get(), &rows, p, one.data());
                         for (size_t r = 0; r < m; r++)
                             for (size_t c = p * QK_IGEMM_COLS; c < n && c < (p + 1) * QK_IGEMM_COLS; c++) {
                                 const size_t at = r * QK_IGEMM_COLS + c - p * QK_IGEMM_COLS;
-                                ASSERT_EQ(one[at], all[at]);
+                                ASSERT_EQ(one[at], all[at + (QK_IGEMM_ROWS - m) * QK_IGEMM_COLS]);
                                 double want = 0, size = 0;
-                                for (size_t t = 0; t < form.taps; t++)
-                                    for (size_t k = 0; k < kc; k++) {
-                                        const double x =
-                                            double(static_cast<const float *>(rows[t * QK_IGEMM_ROWS + r])[k]) *
-                                            double(w[(t * kc + k) * n + c]);
-                                        want += x;
-                                        size += std::fabs(x);
-                                    }
-                                ASSERT_NEAR(double(one[at]), want, double(k_all + 1) * 0x1p-24 * size);
+                                for (size_t k = 0; k < kc; k++) {
+                                    const double x = double(static_cast<const float *>(rows.data)[r * kc + k]) *
+                                                     double(w[k * n + c]);
+                                    want += x;
+                                    size += std::fabs(x);
+                                }
+                                ASSERT_NEAR(double(one[at]), want, double(kc + 1) * 0x1p-24 * size);
                             }
                     }
                 }
@@ -188,11 +174,141 @@ TEST_F(Igemm, FloatSumsAreWithinTheirBoundAndDoNotDependOnTheTile) {
         }
 }
 
+// An end gives the bytes of the program of kernels/post that says the same.
+struct EndForm {
+    qdq_dtype src, dst;
+    bool has_add, has_scale, has_bias, is_relu, is_clip, is_rounded;
+    int32_t zp;
+    float common;
+};
+
+qk_post PostOf(const EndForm &f) {
+    qk_post p = {};
+    p.acc = f.src == QDQ_DTYPE_F32 ? QDQ_DTYPE_F32 : QDQ_DTYPE_S32;
+    p.dst = f.dst;
+    p.has_col_add = f.has_add;
+    p.scale = f.has_scale ? QK_POST_SCALE_COL : QK_POST_SCALE_COMMON;
+    p.bias = f.has_bias ? QDQ_DTYPE_F32 : QDQ_DTYPE_UNDEF;
+    p.dst_has_zp = f.zp != 0;
+    if (f.is_relu || f.is_clip)
+        p.steps[p.n_steps++] = {f.is_relu ? QK_POST_RELU : QK_POST_CLIP, f.is_relu ? 0.0f : -3.5f,
+                                f.is_relu ? 0.0f : 60.0f, QDQ_DTYPE_UNDEF, false};
+    if (f.is_rounded) p.steps[p.n_steps++].op = QK_POST_ROUND;
+    return p;
+}
+
+void CheckEnd(const qk_igemm &g, const EndForm &f, size_t m, uint64_t seed) {
+    const bool is_float = f.src == QDQ_DTYPE_F32;
+    const size_t elem = is_float ? 4 : 1, dst_elem = f.dst == QDQ_DTYPE_F32 ? 4 : 1, n = g.n, kc = g.kc;
+    GuardedBytes src(m * kc * elem), w(kc * n * elem), add(n * 4), scale(n * 4), bias(n * 4), dst(m * n * dst_elem);
+    for (GuardedBytes *b : {&src, &w})
+        for (size_t i = 0; i < (b == &src ? m : n) * kc; i++) {
+            const uint64_t x = kd_next(&seed);
+            if (is_float)
+                reinterpret_cast<float *>(b->at_end())[i] = float(int32_t(x % 2001) - 1000) * 1e-3f;
+            else
+                b->at_end()[i] = uint8_t(x);
+        }
+    for (size_t c = 0; c < n; c++) {
+        reinterpret_cast<int32_t *>(add.at_end())[c] = int32_t(kd_next(&seed) % 20001) - 10000;
+        reinterpret_cast<float *>(scale.at_end())[c] = float(kd_next(&seed) % 1000 + 1) * 4e-6f;
+        reinterpret_cast<float *>(bias.at_end())[c] = float(int32_t(kd_next(&seed) % 2001) - 1000) * 0.05f;
+    }
+    std::unique_ptr<void, AlignedFree> packed(aligned_alloc(64, (g.packed_bytes + 63) / 64 * 64));
+    const qk_igemm_source s = {w.at_end(), g.weights, ptrdiff_t(n), 1};
+    qk_igemm_pack(&g, &s, packed.get(), 0, g.n_panels);
+    std::vector<uint8_t> want(m * n * dst_elem);
+    const qk_post post = PostOf(f);
+    qk_post_args a = {};
+    a.col_add = reinterpret_cast<int32_t *>(add.at_end());
+    a.scale_common = f.common;
+    a.scale = reinterpret_cast<float *>(scale.at_end());
+    a.bias = bias.at_end();
+    a.dst_zp = f.zp;
+    a.dst = want.data();
+    a.dst_stride = ptrdiff_t(n);
+    qk_post_fn *post_fn = qk_post_choose(&post, nullptr);
+    ASSERT_NE(post_fn, nullptr);
+    qk_igemm_end end = {};
+    end.dst = f.dst;
+    end.add = f.has_add ? a.col_add : nullptr;
+    end.scale = f.has_scale ? a.scale : nullptr;
+    end.bias = f.has_bias ? static_cast<const float *>(a.bias) : nullptr;
+    end.scale_common = f.common;
+    end.low = f.is_relu ? 0.0f : f.is_clip ? -3.5f : -INFINITY;
+    end.high = f.is_clip ? 60.0f : INFINITY;
+    end.is_rounded = f.is_rounded;
+    end.zp = float(f.zp);
+    end.data = dst.at_end();
+    end.stride = ptrdiff_t(n);
+    std::vector<int32_t> acc(QK_IGEMM_ROWS * QK_IGEMM_COLS);
+    for (size_t p = 0; p < g.n_panels; p++) {
+        const size_t cols = std::min<size_t>(n - p * QK_IGEMM_COLS, QK_IGEMM_COLS);
+        for (size_t r = 0; r < m; r += QK_IGEMM_ROWS) {
+            const qk_igemm_rows some = {src.at_end() + r * kc * elem, ptrdiff_t(kc * elem),
+                                        std::min<size_t>(m - r, QK_IGEMM_ROWS)};
+            g.run(&g, packed.get(), &some, p, acc.data());
+            post_fn(&post, &a, acc.data(), QK_IGEMM_COLS, r, some.m, p * QK_IGEMM_COLS, cols);
+        }
+        const qk_igemm_rows rows = {src.at_end(), ptrdiff_t(kc * elem), m};
+        ASSERT_TRUE(g.run_to_end(&g, packed.get(), &rows, p, &end));
+    }
+    ASSERT_EQ(std::vector<uint8_t>(dst.at_end(), dst.at_end() + want.size()), want) << "m " << m << " n " << n;
+    if (f.dst == QDQ_DTYPE_F32) return;
+    // what may not fit s32 is refused
+    const qk_igemm_rows rows = {src.at_end(), ptrdiff_t(kc * elem), m};
+    for (float wild : {0.5f, -1e30f, INFINITY, NAN}) {
+        end.scale_common = wild;
+        end.scale = nullptr;
+        EXPECT_FALSE(g.run_to_end(&g, packed.get(), &rows, 0, &end)) << wild;
+    }
+    end.scale_common = 1e-3f;
+    end.zp = 1e9f;
+    EXPECT_FALSE(g.run_to_end(&g, packed.get(), &rows, 0, &end));
+    end.zp = 0.0f;
+    end.bias = static_cast<const float *>(a.bias);
+    reinterpret_cast<float *>(bias.at_end())[n - 1] = NAN;
+    EXPECT_FALSE(g.run_to_end(&g, packed.get(), &rows, g.n_panels - 1, &end));
+    EXPECT_EQ(std::vector<uint8_t>(dst.at_end(), dst.at_end() + want.size()), want);
+}
+
+TEST_F(Igemm, AnEndGivesTheBytesOfTheProgramThatSaysTheSame) {
+    const qdq_dtype u8 = QDQ_DTYPE_U8, s8 = QDQ_DTYPE_S8, f32 = QDQ_DTYPE_F32;
+    const EndForm forms[] = {
+        {u8, u8, false, true, true, true, false, false, 0, 1.0f},
+        {s8, u8, true, true, true, true, false, false, 0, 1.0f},
+        {s8, s8, true, true, false, false, false, false, 0, 1.0f},
+        {u8, s8, false, true, true, true, false, true, -7, 1.0f},
+        {u8, u8, true, true, true, false, false, false, 131, 0.3f},
+        {u8, u8, true, false, true, false, true, true, 3, 2e-3f},
+        {s8, s8, true, false, false, true, false, true, 0, 1e-3f},
+        {u8, f32, true, true, true, true, false, false, 0, 0.7f},
+        {s8, f32, true, false, false, false, false, false, 0, 0.1f},
+        {f32, f32, false, true, true, true, false, false, 0, 1.0f},
+        {f32, f32, false, false, false, false, false, false, 0, 1.0f},
+        {u8, u8, false, true, false, true, false, true, 255, 1.0f},
+    };
+    const size_t ns[] = {1, 5, 16, 17, 31, 32, 47, 48, 49, 63, 64, 65, 80, 130},
+                 ms[] = {1, 2, 3, 5, 6, 7, 8, 16, 25, 49};
+    uint64_t seed = 77;
+    size_t i = 0;
+    for (const EndForm &f : forms)
+        for (size_t n : ns) {
+            const qdq_dtype weights = f.src == f32 ? f32 : i % 3 ? s8 : u8;
+            EachLevel({f.src, weights, 1 + i % 70, n, false}, [&](const qk_igemm &g) {
+                if (g.run_to_end == nullptr) return;
+                for (size_t q = 0; q < 3; q++)
+                    CheckEnd(g, f, ms[(i + q * 3) % (sizeof ms / sizeof ms[0])], seed++);
+            });
+            i++;
+        }
+}
+
 TEST_F(Igemm, RefusesWhatItDoesNotHave) {
     qk_igemm g = {};
     g.src = QDQ_DTYPE_F32;
     g.weights = QDQ_DTYPE_S8;
-    g.n_taps = g.kc = g.n = 1;
+    g.kc = g.n = 1;
     EXPECT_FALSE(qk_igemm_init(&g));
     g.src = QDQ_DTYPE_U8;
     EXPECT_TRUE(qk_igemm_init(&g));
@@ -200,7 +316,7 @@ TEST_F(Igemm, RefusesWhatItDoesNotHave) {
     EXPECT_FALSE(qk_igemm_init(&g));
     g.kc = SIZE_MAX;
     EXPECT_FALSE(qk_igemm_init(&g));
-    g.kc = g.n = g.n_taps = SIZE_MAX / 8;
+    g.kc = g.n = SIZE_MAX / 8;
     EXPECT_FALSE(qk_igemm_init(&g));
 }
 

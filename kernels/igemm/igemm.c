@@ -4,15 +4,26 @@ static const struct {
     qk_isa isa;
     bool is_float;
     size_t nr, kr, elem_bytes;
+    bool is_paired;
     qk_igemm_fn *fn;
+    qk_igemm_end_fn *end_fn;
 } rows[] = {
-#define x8                                    false
-#define f32                                   true
-#define QK_IGEMM(level, types, nr, kr, bytes) {QK_ISA_##level, types, nr, kr, bytes, qk_igemm_##types##_##level},
+#define x8             false
+#define f32            true
+#define SINGLE         false
+#define PAIRED         true
+#define WITH_END(name) name
+#define NO_END(name)   NULL
+#define QK_IGEMM(level, types, nr, kr, bytes, paired, end)                                                             \
+    {QK_ISA_##level, types, nr, kr, bytes, paired, qk_igemm_##types##_##level, end(qk_igemm_##types##_end_##level)},
 #include "kernels/igemm/igemm.def"
 #undef QK_IGEMM
 #undef x8
 #undef f32
+#undef SINGLE
+#undef PAIRED
+#undef WITH_END
+#undef NO_END
 };
 
 static bool is_x8(qdq_dtype d) {
@@ -27,31 +38,33 @@ static qk_igemm_sums_fn *choose_sums(void) {
 }
 
 static bool set_sizes(qk_igemm *g) {
-    size_t kc, k, sums;
+    size_t kc, tables;
     if (__builtin_add_overflow(g->kc, g->kr - 1, &kc)) return false;
     kc = kc / g->kr * g->kr;
     g->n_panels = (g->n - 1) / QK_IGEMM_COLS + 1;
-    if (__builtin_mul_overflow(kc, g->n_taps, &k) || k > PTRDIFF_MAX / 4) return false;
-    if (__builtin_mul_overflow(k, QK_IGEMM_COLS * g->elem_bytes, &g->panel_bytes)) return false;
+    if (kc > PTRDIFF_MAX / 4 || __builtin_mul_overflow(kc, QK_IGEMM_COLS * g->elem_bytes, &g->panel_bytes))
+        return false;
     g->panel_bytes = (g->panel_bytes + 63) / 64 * 64;
-    if (__builtin_mul_overflow(g->n_panels, QK_IGEMM_COLS * sizeof(int32_t), &sums)) return false;
-    if (g->row_sums == NULL) sums = 0;
+    const size_t n_tables = g->row_sums == NULL ? 0 : g->is_paired ? 2 : 1;
+    if (__builtin_mul_overflow(g->n_panels, QK_IGEMM_COLS * sizeof(int32_t) * n_tables, &tables)) return false;
     return !__builtin_mul_overflow(g->panel_bytes, g->n_panels, &g->packed_bytes) &&
-           !__builtin_add_overflow(g->packed_bytes, sums, &g->packed_bytes);
+           !__builtin_add_overflow(g->packed_bytes, tables, &g->packed_bytes);
 }
 
 bool qk_igemm_init(qk_igemm *g) {
     const bool is_float = g->src == QDQ_DTYPE_F32 && g->weights == QDQ_DTYPE_F32;
     if (!is_float && !(is_x8(g->src) && is_x8(g->weights))) return false;
-    if (g->n_taps == 0 || g->kc == 0 || g->n == 0) return false;
+    if (g->kc == 0 || g->n == 0) return false;
     size_t i = 0;
     while (rows[i].is_float != is_float || !qk_isa_has(rows[i].isa)) /* the last are ref, which is always there */
         i++;
     g->run = rows[i].fn;
+    g->run_to_end = rows[i].end_fn;
     g->isa = rows[i].isa;
     g->nr = rows[i].nr;
     g->kr = rows[i].kr;
     g->elem_bytes = rows[i].elem_bytes;
+    g->is_paired = rows[i].is_paired;
     g->row_sums = is_float ? NULL : choose_sums();
     g->src_shift = g->src == QDQ_DTYPE_S8 ? 128 : 0;
     g->weights_shift = g->weights == QDQ_DTYPE_U8 ? 128 : 0;
@@ -86,7 +99,7 @@ static float load_f32(qdq_dtype dtype, const void *data, ptrdiff_t at) {
     return f;
 }
 
-/* One block of nr columns at one tap, in the order [k / kr][nr][kr]. */
+/* One block of nr columns, in the order [k / kr][nr][kr]. */
 typedef struct block {
     const qk_igemm *g;
     const qk_igemm_source *source;
@@ -101,10 +114,11 @@ static void pack_cells(const block *b, size_t first, size_t col, size_t end) {
     const qk_igemm_source *s = b->source;
     const uint8_t flip = g->weights_shift != 0 ? 0x80 : 0;
     for (size_t k = first; k < g->kc; k++) {
-        const size_t to = k / g->kr * g->kr * g->nr + k % g->kr;
+        const size_t to = k / g->kr * g->kr * g->nr, in = k % g->kr;
         for (size_t j = col; j < end; j++) {
             const ptrdiff_t from = b->at + (ptrdiff_t)k * s->k_stride + (ptrdiff_t)j * s->n_stride;
-            uint8_t *p = b->out + (to + j * g->kr) * g->elem_bytes;
+            const size_t cell = g->is_paired ? qk_igemm_paired_at(in, j) : j * g->kr + in;
+            uint8_t *p = b->out + (to + cell) * g->elem_bytes;
             if (g->elem_bytes == 4) {
                 const float f = load_f32(s->dtype, s->data, from);
                 memcpy(p, &f, sizeof f);
@@ -149,22 +163,33 @@ static size_t pack_groups(const block *b, size_t n_cols) {
     return col;
 }
 
+/* The table behind the col_sums; the last columns may be of no block. */
+static void pack_pairs(const qk_igemm *g, const uint8_t *panel, size_t block_bytes, size_t n_cols, int32_t *out) {
+    memset(out, 0, QK_IGEMM_COLS * sizeof *out);
+#if defined(__x86_64__)
+    for (size_t col = 0; col < n_cols; col += g->nr)
+        qk_igemm_pairs_avx2(g, panel + col / g->nr * block_bytes, out + col);
+#else
+    (void)g, (void)panel, (void)block_bytes, (void)n_cols;
+#endif
+}
+
 void qk_igemm_pack(const qk_igemm *g, const qk_igemm_source *s, void *packed, size_t first, size_t n) {
-    const size_t kc = qk_igemm_kc(g), block_bytes = g->n_taps * kc * g->nr * g->elem_bytes;
+    const size_t kc = qk_igemm_kc(g), block_bytes = kc * g->nr * g->elem_bytes;
     for (size_t p = first; p < first + n; p++) {
         const size_t n_cols = qk_igemm_cols_of(g, p);
         uint8_t *panel = (uint8_t *)packed + p * g->panel_bytes;
-        int32_t sums[QK_IGEMM_COLS] = {0};
+        int32_t sums[QK_IGEMM_COLS] = {0},
+                *tables = (int32_t *)(void *)((uint8_t *)packed + g->n_panels * g->panel_bytes);
         if (n_cols < QK_IGEMM_COLS || kc != g->kc) memset(panel, 0, g->panel_bytes);
-        for (size_t col = 0; col < n_cols; col += g->nr)
-            for (size_t t = 0; t < g->n_taps; t++) {
-                const block b = {g, s,
-                                 (ptrdiff_t)t * s->tap_stride + (ptrdiff_t)(p * QK_IGEMM_COLS + col) * s->n_stride,
-                                 panel + col / g->nr * block_bytes + t * kc * g->nr * g->elem_bytes, sums + col};
-                const size_t cols = n_cols - col < g->nr ? n_cols - col : g->nr;
-                pack_cells(&b, 0, pack_groups(&b, cols), cols);
-            }
-        if (g->row_sums != NULL)
-            memcpy((uint8_t *)packed + g->n_panels * g->panel_bytes + p * sizeof sums, sums, sizeof sums);
+        for (size_t col = 0; col < n_cols; col += g->nr) {
+            const block b = {g, s, (ptrdiff_t)(p * QK_IGEMM_COLS + col) * s->n_stride,
+                             panel + col / g->nr * block_bytes, sums + col};
+            const size_t cols = n_cols - col < g->nr ? n_cols - col : g->nr;
+            pack_cells(&b, 0, pack_groups(&b, cols), cols);
+        }
+        if (g->row_sums == NULL) continue;
+        memcpy(tables + p * QK_IGEMM_COLS, sums, sizeof sums);
+        if (g->is_paired) pack_pairs(g, panel, block_bytes, n_cols, tables + (g->n_panels + p) * QK_IGEMM_COLS);
     }
 }

@@ -1,9 +1,6 @@
-/* Products with an indirection: tiles of rows that are given by addresses, times packed weights.
+/* Products of rows with packed weights:
  *
- *     acc[r, c] = Σ_t Σ_k  A(t, r)[k] * W[t, k, c]          t < n_taps, k < kc;   rows A(t, r) are kc contiguous elements
- *
- * A plain product has one tap. An implicit convolution has one per point of its kernel, and its rows are pixels wherever they lie;
- * padding is a row of the source's zero point. No copy of the source is made.
+ *     acc[r, c] = Σ_k A(r)[k] * W[k, c]          k < kc;   row A(r) is kc contiguous elements, row_bytes from its neighbours
  *
  * Integers (src U8 or S8, weights U8 or S8): sums are exact in s32, on every instruction set (K up to 65 793; beyond, modulo 2^32).
  * All kernels see the source as u8 and the weights as s8: with a' = a + src_shift (128 for S8, 0 for U8) and w' = w - weights_shift
@@ -11,13 +8,13 @@
  *
  *     Σ (a - za)(w - zw) = Σ a' w' - za' col_sum[c] - zw'[c] row_sum[r] + K za' zw'[c],   za' = za + src_shift, zw' = zw - weights_shift
  *
- * which is col_add = za' (K zw' - col_sum), row_sum and col_mul = -zw' of kernels/post/post.h; K = n_taps * kc.
+ * which is col_add = za' (K zw' - col_sum), row_sum and col_mul = -zw' of kernels/post/post.h; K = kc.
  * Floats (src F32): f32 sums in ascending k, one fused multiply-add each, which does not depend on the tile: the same bytes for any
  * split of rows and columns. Levels differ by rounding (ref does not fuse).
  *
  * Packed weights are panels of QK_IGEMM_COLS columns, padded with zeros, in a layout of the chosen level; then, for integers, the
- * col_sums of all panels. They are read fastest where they begin at a cache line. Nothing is read outside of the rows' kc elements. Single-threaded: split panels
- * or rows. */
+ * col_sums of all panels, and what the level needs of each column beyond that. They are read fastest where they begin at a cache line. Nothing is
+ * read outside of the rows' kc elements. Single-threaded: split panels or rows. */
 #ifndef QK_IGEMM_H
 #define QK_IGEMM_H
 
@@ -28,41 +25,70 @@
 extern "C" {
 #endif
 
-enum { QK_IGEMM_ROWS = 6, QK_IGEMM_COLS = 64 };
+enum { QK_IGEMM_ROWS = 24, QK_IGEMM_COLS = 64 };
 
 typedef struct qk_igemm qk_igemm;
 
-/* One tile: rows of panel `panel`. rows[t * QK_IGEMM_ROWS + r] is the address of A(t, r); m is 1 … QK_IGEMM_ROWS. `acc` has m rows of
- * QK_IGEMM_COLS s32 (f32); columns from the end of n on are left undefined. */
-typedef void qk_igemm_fn(const qk_igemm *g, const void *packed, const void *const *rows, size_t m, size_t panel,
-                         void *acc);
-/* sums[r] = Σ_t Σ_k a' of the rows; integers only. */
-typedef void qk_igemm_sums_fn(const qk_igemm *g, const void *const *rows, size_t m, int32_t *sums);
+/* Rows that lie row_bytes from each other. */
+typedef struct qk_igemm_rows {
+    const void *data;
+    ptrdiff_t row_bytes;
+    size_t m;
+} qk_igemm_rows;
+
+/* The common way from sums to results, for one panel's columns of the rows:
+ *
+ *     v = f32(sum + add[c]) * (scale_common * scale[c]) + bias[c]         each operation rounded once
+ *     v = min(max(low, v), high), to bytes: rint(v) if is_rounded, + zp
+ *     dst = v, to bytes rounded half to even and saturated
+ *
+ * the same bytes as kernels/post makes of the program of this meaning. Vectors per column are those of the whole matrix. */
+typedef struct qk_igemm_end {
+    qdq_dtype dst;      /* U8 S8, integers only; F32 */
+    const int32_t *add; /* integers; NULL: none; likewise the next two */
+    const float *scale, *bias;
+    float scale_common; /* 1 when there is none */
+    float low, high;    /* -INFINITY and INFINITY when there is none; low <= high */
+    bool is_rounded;
+    float zp;
+    void *data;       /* row 0 of the rows, column 0 of the matrix */
+    ptrdiff_t stride; /* from row to row, in elements */
+} qk_igemm_end;
+
+/* Sums of 1 … QK_IGEMM_ROWS rows: `acc` has m rows of QK_IGEMM_COLS s32 (f32); columns from the end of n on are left undefined. */
+typedef void qk_igemm_fn(const qk_igemm *g, const void *packed, const qk_igemm_rows *rows, size_t panel, void *acc);
+/* Results of any number of rows. False, and nothing is written, when scales, biases or the zero point are so large that a value may not fit s32. */
+typedef bool qk_igemm_end_fn(const qk_igemm *g, const void *packed, const qk_igemm_rows *rows, size_t panel,
+                             const qk_igemm_end *end);
+/* sums[r] = Σ_k a' of the rows; integers only. */
+typedef void qk_igemm_sums_fn(const qk_igemm *g, const qk_igemm_rows *rows, int32_t *sums);
 
 struct qk_igemm {
     qdq_dtype src, weights; /* U8 S8, any pair; or F32, both */
-    size_t n_taps, kc, n;   /* at least 1 */
+    size_t kc, n;           /* at least 1 */
     /* set by qk_igemm_init */
     qk_igemm_fn *run;
-    qk_igemm_sums_fn *row_sums; /* NULL for floats */
+    qk_igemm_end_fn *run_to_end; /* NULL: the level has none */
+    qk_igemm_sums_fn *row_sums;  /* NULL for floats */
     int32_t src_shift, weights_shift;
     qk_isa isa;
-    size_t nr, kr;     /* layout of the level: [n_panels][COLS / nr][k / kr][nr][kr], kc padded to kr per tap */
+    size_t nr, kr;     /* layout of the level: [n_panels][COLS / nr][k / kr][nr][kr], kc padded to kr */
     size_t elem_bytes; /* of a packed weight */
+    bool is_paired;    /* within nr * kr, in the order of Winograd's pairs: igemm_avx2.c */
     size_t n_panels, panel_bytes, packed_bytes;
 };
 
-/* Weights as they come: element (t, k, c) is number t * tap_stride + k * k_stride + c * n_stride. */
+/* Weights as they come: element (k, c) is number k * k_stride + c * n_stride. */
 typedef struct qk_igemm_source {
     const void *data;
     qdq_dtype dtype; /* that of g->weights; for F32 also BF16 or F16 */
-    ptrdiff_t tap_stride, k_stride, n_stride;
+    ptrdiff_t k_stride, n_stride;
 } qk_igemm_source;
 
 /* Choose the best level under the present cap and set the sizes. False: another pair of types, an extent of 0, or sizes that
  * overflow. */
 bool qk_igemm_init(qk_igemm *g);
-/* Write panels first … first+n-1 of the packed weights, and their col_sums. */
+/* Write panels first … first+n-1 of the packed weights, and what follows the panels of their columns. */
 void qk_igemm_pack(const qk_igemm *g, const qk_igemm_source *source, void *packed, size_t first, size_t n);
 /* Σ w' of each column of all panels; zero for columns from n on. */
 const int32_t *qk_igemm_col_sums(const qk_igemm *g, const void *packed);

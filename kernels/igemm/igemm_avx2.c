@@ -1,112 +1,201 @@
-#include "kernels/igemm/igemm_row.h"
-#include "kernels/simd/unroll.h"
+#include "kernels/simd/vec256.h"
 
-#include <immintrin.h>
+#define ALL_NEGATIVE(v) (_mm256_movemask_ps(_mm256_castsi256_ps(v)) == 0xff)
+#include "kernels/igemm/igemm_end_body.h"
 
-/* Six rows by two vectors of columns, a block of 16: 12 sums, two weights, a broadcast source. */
+/* A block of 16 columns, two vectors. */
 enum { LANES = 8, BLOCK = 16 };
 
-#define TILES()                                                                                                        \
-    TILE(1)                                                                                                            \
-    TILE(2)                                                                                                            \
-    TILE(3)                                                                                                            \
-    TILE(4)                                                                                                            \
-    TILE(5)                                                                                                            \
-    TILE(6)
-#define FORM(form)                                                                                                     \
-    { form##_1, form##_2, form##_3, form##_4, form##_5, form##_6 }
+/* ---- integers: Winograd's inner product -----------------------------------------------------------------------------------
+ *
+ *     a0 w0 + a1 w1 = (a0 + w1)(a1 + w0) - a0 a1 - w0 w1
+ *
+ * A pair of products costs one multiplication; what is taken off belongs to a row or to a column and is known before. The factors have ten
+ * bits, so that vpmaddwd is exact on them, and four products per dword take one of it and three additions, where words would take two
+ * and two: additions run on twice as many pipes. All sums are modulo 2^32, as the result is. */
 
-/* ---- integers: pairs of 16-bit words, their products and sum exact in vpmaddwd --------------------------------------------- */
+/* A part of the rows' k: of four k, a dword (a0, a2) and one (a1, a3). The weights of a block are 16 KiB and stay in L1, which the rows pass
+ * through; they are 24 KiB. */
+enum { PART = 512, PART4 = PART / 4, FOUR_ROWS = 4 };
 
-/* A part of the rows' k as words: 6 KiB, and 16 KiB of weights of a block. */
-enum { PART = 512, WORD_STEP = BLOCK * 2 * (int)sizeof(int16_t) };
+typedef struct woven {
+    int32_t even[PART4], odd[PART4];
+} woven;
 
-static void widen(const uint8_t *a, size_t n, uint8_t flip, int16_t *out) {
-    const __m128i sign = _mm_set1_epi8((char)flip);
-    size_t i = 0;
-    for (; n - i >= 16; i += 16)
-        _mm256_storeu_si256(
-            (__m256i *)(void *)(out + i),
-            _mm256_cvtepu8_epi16(_mm_xor_si128(_mm_loadu_si128((const __m128i *)(const void *)(a + i)), sign)));
-    for (; i < n; i++)
-        out[i] = a[i] ^ flip;
-    if (n % 2 != 0) out[n] = 0;
-}
+#define LOAD(p)     _mm256_loadu_si256((const __m256i *)(const void *)(p))
+#define STORE(p, v) _mm256_storeu_si256((__m256i *)(void *)(p), v)
 
-QK_INLINE int32_t load_pair(const int16_t *p) {
-    int32_t v;
-    memcpy(&v, p, sizeof v);
-    return v;
-}
-
-#define SUM_AT(r, j) ((__m256i *)(void *)(acc + r * QK_IGEMM_COLS + LANES * j))
-
-/* acc += the products of n2 pairs, one block of columns. */
-QK_INLINE void tile_words(int16_t (*a)[PART], size_t n2, const uint8_t *b, int32_t *acc, const int mr) {
-    __m256i s[QK_IGEMM_ROWS][2];
-    QK_SIX_TIMES(r, {
-        s[r][0] = r < mr ? _mm256_loadu_si256(SUM_AT(r, 0)) : _mm256_setzero_si256();
-        s[r][1] = r < mr ? _mm256_loadu_si256(SUM_AT(r, 1)) : _mm256_setzero_si256();
-    });
-    for (size_t k = 0; k < n2; k++, b += WORD_STEP) {
-        const __m256i w0 = _mm256_loadu_si256((const __m256i *)(const void *)b),
-                      w1 = _mm256_loadu_si256((const __m256i *)(const void *)(b + 32));
-        QK_SIX_TIMES(
-            r, if (r < mr) {
-                const __m256i x = _mm256_set1_epi32(load_pair(a[r] + 2 * k));
-                s[r][0] = _mm256_add_epi32(s[r][0], _mm256_madd_epi16(x, w0));
-                s[r][1] = _mm256_add_epi32(s[r][1], _mm256_madd_epi16(x, w1));
-            });
-    }
-    QK_SIX_TIMES(
-        r, if (r < mr) {
-            _mm256_storeu_si256(SUM_AT(r, 0), s[r][0]);
-            _mm256_storeu_si256(SUM_AT(r, 1), s[r][1]);
-        });
-}
-
-typedef void words_fn(int16_t (*a)[PART], size_t n2, const uint8_t *b, int32_t *acc);
-#define TILE(mr)                                                                                                       \
-    static void words_##mr(int16_t(*a)[PART], size_t n2, const uint8_t *b, int32_t *acc) {                             \
-        tile_words(a, n2, b, acc, mr);                                                                                 \
-    }
-TILES()
-#undef TILE
-static words_fn *const word_tiles[QK_IGEMM_ROWS] = FORM(words);
-
-void qk_igemm_x8_avx2(const qk_igemm *g, const void *packed, const void *const *rows, size_t m, size_t panel,
-                      void *acc) {
-    const size_t n_cols = qk_igemm_cols_of(g, panel), block_bytes = g->n_taps * qk_igemm_kc(g) * BLOCK * 2;
-    const uint8_t flip = g->src_shift != 0 ? 0x80 : 0, *b = qk_igemm_panel(g, packed, panel);
-    _Alignas(32) int16_t a[QK_IGEMM_ROWS][PART];
-    memset(acc, 0, m * QK_IGEMM_COLS * sizeof(int32_t));
-    for (size_t t = 0; t < g->n_taps; t++, rows += QK_IGEMM_ROWS)
-        for (size_t k = 0; k < g->kc; k += PART) {
-            const size_t n = g->kc - k < PART ? g->kc - k : PART, n2 = (n + 1) / 2;
-            for (size_t r = 0; r < m; r++)
-                widen((const uint8_t *)rows[r] + k, n, flip, a[r]);
-            for (size_t col = 0; col < n_cols; col += BLOCK)
-                word_tiles[m - 1](a, n2, b + col / BLOCK * block_bytes, (int32_t *)acc + col);
-            b += n2 * WORD_STEP;
+/* n bytes and zeros; returns Σ a0 a1 of the pairs. */
+static int32_t weave(const uint8_t *a, size_t n, uint8_t flip, woven *out) {
+    const __m256i sign = _mm256_set1_epi8((char)flip), low = _mm256_set1_epi16(0xff);
+    __m256i sum = _mm256_setzero_si256();
+    for (size_t k = 0; k < n; k += 32) {
+        __m256i x;
+        if (n - k >= 32) {
+            x = _mm256_xor_si256(LOAD(a + k), sign);
+        } else { /* dwords, and what is less than one */
+            const __m256i there = qv_lanes((n - k) / 4), here = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+            const uint32_t rest = n % 4, flips = 0x01010101u * flip & ((1u << 8 * rest) - 1);
+            x = _mm256_and_si256(
+                there, _mm256_xor_si256(_mm256_maskload_epi32((const int *)(const void *)(a + k), there), sign));
+            const int32_t last = rest == 0 ? 0 : qk_igemm_load_tail(a + n - rest, rest) ^ (int32_t)flips;
+            x = _mm256_blendv_epi8(x, _mm256_set1_epi32(last),
+                                   _mm256_cmpeq_epi32(here, _mm256_set1_epi32((int)((n - k) / 4))));
         }
+        const __m256i even = _mm256_and_si256(x, low), odd = _mm256_srli_epi16(x, 8);
+        STORE(out->even + k / 4, even);
+        STORE(out->odd + k / 4, odd);
+        sum = _mm256_add_epi32(sum, _mm256_madd_epi16(even, odd));
+    }
+    __m128i s = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
+    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4e));
+    return _mm_cvtsi128_si32(_mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1)));
 }
 
-void qk_igemm_sums_avx2(const qk_igemm *g, const void *const *rows, size_t m, int32_t *sums) {
+/* Four rows' results of a block from column col of the panel on; `more` as in rounded. */
+QK_INLINE void bytes_row(const __m256i *s, const panel_end *e, const size_t col, char *to, const bool more) {
+    const __m256i q0 = rounded(s[0], e, col, more), q1 = rounded(s[1], e, col + LANES, more);
+    const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(q0, q1), 0xd8);
+    const __m128i low = _mm256_castsi256_si128(words), high = _mm256_extracti128_si256(words, 1);
+    const __m128i bytes = e->is_signed ? _mm_packs_epi16(low, high) : _mm_packus_epi16(low, high);
+    if (e->n_cols - col >= BLOCK) {
+        _mm_storeu_si128((__m128i *)(void *)to, bytes);
+        return;
+    }
+    char some[BLOCK];
+    _mm_storeu_si128((__m128i *)(void *)some, bytes);
+    for (size_t c = 0; c < e->n_cols - col; c++)
+        to[c] = some[c];
+}
+
+QK_INLINE void floats_row(const __m256 *s, const panel_end *e, const size_t col, char *to) {
+    const size_t n = e->n_cols - col;
+    qv_store4(to, n, qv_bits(clipped(scaled(s[0], e, col), e)));
+    if (n > LANES) qv_store4(to + 32, n - LANES, qv_bits(clipped(scaled(s[1], e, col + LANES), e)));
+}
+
+/* Where a tile's sums begin: a row per row, or (stride 0) one for all. */
+typedef struct start {
+    const int32_t *sums;
+    size_t stride;
+} start;
+
+#define EACH_ROW(...) QK_FOUR_TIMES(r, if (r < mr) __VA_ARGS__)
+
+/* Up to four rows and a block: start - pairs of the row + the products of n4 times four k, to their end. */
+QK_INLINE void tile(const woven *a, const int32_t *pairs, size_t n4, const int16_t *b, const start *from,
+                    const panel_end *e, size_t col, char *to, const int mr) {
+    __m256i s[FOUR_ROWS][2];
+    EACH_ROW({
+        const __m256i pair = _mm256_set1_epi32(pairs[r]);
+        s[r][0] = _mm256_sub_epi32(LOAD(from->sums + r * from->stride), pair);
+        s[r][1] = _mm256_sub_epi32(LOAD(from->sums + r * from->stride + LANES), pair);
+    });
+    for (size_t k = 0; k < n4; k++, b += 4 * BLOCK) {
+        const __m256i odd0 = LOAD(b), even0 = LOAD(b + 16), odd1 = LOAD(b + 32), even1 = LOAD(b + 48);
+        EACH_ROW({
+            const __m256i x = _mm256_set1_epi32(a[r].even[k]), y = _mm256_set1_epi32(a[r].odd[k]);
+            s[r][0] =
+                _mm256_add_epi32(s[r][0], _mm256_madd_epi16(_mm256_add_epi16(x, odd0), _mm256_add_epi16(y, even0)));
+            s[r][1] =
+                _mm256_add_epi32(s[r][1], _mm256_madd_epi16(_mm256_add_epi16(x, odd1), _mm256_add_epi16(y, even1)));
+        });
+    }
+    const ptrdiff_t stride = e->stride_bytes;
+    switch (e->what) {
+    case SUMS:
+        EACH_ROW({
+            STORE(to + r * stride, s[r][0]);
+            STORE(to + r * stride + 32, s[r][1]);
+        });
+        break;
+    case BARE_BYTES: EACH_ROW(bytes_row(s[r], e, col, to + r * stride, false)); break;
+    case BYTES: EACH_ROW(bytes_row(s[r], e, col, to + r * stride, true)); break;
+    case FLOATS:
+        EACH_ROW({
+            const __m256 v[2] = {_mm256_cvtepi32_ps(s[r][0]), _mm256_cvtepi32_ps(s[r][1])};
+            floats_row(v, e, col, to + r * stride);
+        });
+        break;
+    }
+}
+
+typedef void tile_fn(const woven *a, const int32_t *pairs, size_t n4, const int16_t *b, const start *from,
+                     const panel_end *e, size_t col, char *to);
+#define TILE(mr)                                                                                                       \
+    static void tile_##mr(const woven *a, const int32_t *pairs, size_t n4, const int16_t *b, const start *from,        \
+                          const panel_end *e, size_t col, char *to) {                                                  \
+        tile(a, pairs, n4, b, from, e, col, to, mr);                                                                   \
+    }
+TILE(1)
+TILE(2)
+TILE(3)
+TILE(4)
+#undef TILE
+static tile_fn *const tiles[FOUR_ROWS] = {tile_1, tile_2, tile_3, tile_4};
+
+/* Up to QK_IGEMM_ROWS rows. The sums of all parts but the last go to `acc`. */
+static void run_x8(const qk_igemm *g, const void *packed, const qk_igemm_rows *rows, size_t panel, const int32_t *first,
+                   const panel_end *e, char *to, int32_t *acc) {
+    const size_t n_cols = qk_igemm_cols_of(g, panel), block_elems = qk_igemm_kc(g) * BLOCK;
+    const uint8_t flip = g->src_shift != 0 ? 0x80 : 0;
+    const int16_t *b = (const int16_t *)(const void *)qk_igemm_panel(g, packed, panel);
+    const size_t n_parts = (g->kc + PART - 1) / PART, part = ((g->kc + n_parts - 1) / n_parts + 31) / 32 * 32;
+    const size_t n_tiles = (rows->m + FOUR_ROWS - 1) / FOUR_ROWS, elem = e->what == SUMS || e->what == FLOATS ? 4 : 1;
+    _Alignas(32) woven a[QK_IGEMM_ROWS];
+    int32_t pairs[QK_IGEMM_ROWS];
+    for (size_t k = 0; k < g->kc; k += part, b += part * BLOCK) {
+        const size_t n = g->kc - k < part ? g->kc - k : part;
+        const bool is_last = g->kc - k <= part;
+        for (size_t r = 0; r < rows->m; r++)
+            pairs[r] = weave((const uint8_t *)qk_igemm_row(rows, r) + k, n, flip, &a[r]);
+        for (size_t col = 0; col < n_cols; col += BLOCK)
+            for (size_t t = 0; t < n_tiles; t++) {
+                const size_t row = rows->m * t / n_tiles, mr = rows->m * (t + 1) / n_tiles - row;
+                int32_t *sums = acc + row * QK_IGEMM_COLS + col;
+                const start from = {k == 0 ? first + col : sums, k == 0 ? 0 : QK_IGEMM_COLS};
+                char *last = to + (ptrdiff_t)row * e->stride_bytes + col * elem;
+                tiles[mr - 1](a + row, pairs + row, (n + 3) / 4, b + col / BLOCK * block_elems, &from,
+                              is_last ? e : &sums_end, col, is_last ? last : (char *)sums);
+            }
+    }
+}
+
+void qk_igemm_x8_avx2(const qk_igemm *g, const void *packed, const qk_igemm_rows *rows, size_t panel, void *acc) {
+    run_x8(g, packed, rows, panel, qk_igemm_col_pairs(g, packed) + panel * QK_IGEMM_COLS, &sums_end, acc, acc);
+}
+
+bool qk_igemm_x8_end_avx2(const qk_igemm *g, const void *packed, const qk_igemm_rows *rows, size_t panel,
+                          const qk_igemm_end *end) {
+    const size_t n_cols = qk_igemm_cols_of(g, panel);
+    const int32_t *pairs = qk_igemm_col_pairs(g, packed) + panel * QK_IGEMM_COLS;
+    _Alignas(32) int32_t acc[QK_IGEMM_ROWS * QK_IGEMM_COLS];
+    panel_end e;
+    if (!prepare_end(end, panel, n_cols, &e)) return false;
+    for (size_t c = 0; c < n_cols; c += LANES)
+        STORE(e.add + c, _mm256_add_epi32(LOAD(e.add + c), LOAD(pairs + c)));
+    char *to = (char *)end->data + (ptrdiff_t)(panel * QK_IGEMM_COLS) * (e.what == FLOATS ? 4 : 1);
+    for (size_t row = 0; row < rows->m; row += QK_IGEMM_ROWS) {
+        const size_t left = rows->m - row;
+        const qk_igemm_rows some = {qk_igemm_row(rows, row), rows->row_bytes,
+                                    left < QK_IGEMM_ROWS ? left : QK_IGEMM_ROWS};
+        run_x8(g, packed, &some, panel, e.add, &e, to + (ptrdiff_t)row * e.stride_bytes, acc);
+    }
+    return true;
+}
+
+void qk_igemm_sums_avx2(const qk_igemm *g, const qk_igemm_rows *rows, int32_t *sums) {
     const uint8_t flip = g->src_shift != 0 ? 0x80 : 0;
     const __m256i sign = _mm256_set1_epi8((char)flip);
-    for (size_t r = 0; r < m; r++) {
+    for (size_t r = 0; r < rows->m; r++) {
+        const uint8_t *a = qk_igemm_row(rows, r);
         __m256i s = _mm256_setzero_si256();
         uint32_t tail = 0;
-        for (size_t t = 0; t < g->n_taps; t++) {
-            const uint8_t *a = rows[t * QK_IGEMM_ROWS + r];
-            size_t k = 0;
-            for (; g->kc - k >= 32; k += 32) {
-                const __m256i x = _mm256_xor_si256(_mm256_loadu_si256((const __m256i *)(const void *)(a + k)), sign);
-                s = _mm256_add_epi64(s, _mm256_sad_epu8(x, _mm256_setzero_si256()));
-            }
-            for (; k < g->kc; k++)
-                tail += a[k] ^ flip;
-        }
+        size_t k = 0;
+        for (; g->kc - k >= 32; k += 32)
+            s = _mm256_add_epi64(s, _mm256_sad_epu8(_mm256_xor_si256(LOAD(a + k), sign), _mm256_setzero_si256()));
+        for (; k < g->kc; k++)
+            tail += a[k] ^ flip;
         const __m128i two = _mm_add_epi64(_mm256_castsi256_si128(s), _mm256_extracti128_si256(s, 1));
         sums[r] = (int32_t)(tail + (uint32_t)_mm_cvtsi128_si32(_mm_add_epi64(two, _mm_unpackhi_epi64(two, two))));
     }
@@ -114,21 +203,22 @@ void qk_igemm_sums_avx2(const qk_igemm *g, const void *const *rows, size_t m, in
 
 /* ---- floats ------------------------------------------------------------------------------------------------------------- */
 
-QK_INLINE void tile_f32(const qk_igemm *g, const float *b, const void *const *rows, float *acc, const int mr) {
-    __m256 s[QK_IGEMM_ROWS][2];
+/* Six rows by two vectors of columns: 12 sums, two weights, a broadcast source. */
+enum { SIX_ROWS = 6 };
+
+QK_INLINE void tile_f32(const qk_igemm *g, const float *b, const float *const *rows, float *acc, const int mr) {
+    __m256 s[SIX_ROWS][2];
+    const float *a[SIX_ROWS];
+    QK_SIX_TIMES(r, if (r < mr) a[r] = rows[r]);
     QK_SIX_TIMES(r, s[r][0] = s[r][1] = _mm256_setzero_ps());
-    for (size_t t = 0; t < g->n_taps; t++, rows += QK_IGEMM_ROWS) {
-        const float *a[QK_IGEMM_ROWS];
-        QK_SIX_TIMES(r, if (r < mr) a[r] = rows[r]);
-        for (size_t k = 0; k < g->kc; k++, b += BLOCK) {
-            const __m256 w0 = _mm256_loadu_ps(b), w1 = _mm256_loadu_ps(b + LANES);
-            QK_SIX_TIMES(
-                r, if (r < mr) {
-                    const __m256 x = _mm256_broadcast_ss(a[r] + k);
-                    s[r][0] = _mm256_fmadd_ps(x, w0, s[r][0]);
-                    s[r][1] = _mm256_fmadd_ps(x, w1, s[r][1]);
-                });
-        }
+    for (size_t k = 0; k < g->kc; k++, b += BLOCK) {
+        const __m256 w0 = _mm256_loadu_ps(b), w1 = _mm256_loadu_ps(b + LANES);
+        QK_SIX_TIMES(
+            r, if (r < mr) {
+                const __m256 x = _mm256_broadcast_ss(a[r] + k);
+                s[r][0] = _mm256_fmadd_ps(x, w0, s[r][0]);
+                s[r][1] = _mm256_fmadd_ps(x, w1, s[r][1]);
+            });
     }
     QK_SIX_TIMES(
         r, if (r < mr) {
@@ -137,36 +227,39 @@ QK_INLINE void tile_f32(const qk_igemm *g, const float *b, const void *const *ro
         });
 }
 
-typedef void f32_fn(const qk_igemm *g, const float *b, const void *const *rows, float *acc);
+typedef void f32_fn(const qk_igemm *g, const float *b, const float *const *rows, float *acc);
 #define TILE(mr)                                                                                                       \
-    static void f32_##mr(const qk_igemm *g, const float *b, const void *const *rows, float *acc) {                     \
+    static void f32_##mr(const qk_igemm *g, const float *b, const float *const *rows, float *acc) {                    \
         tile_f32(g, b, rows, acc, mr);                                                                                 \
     }
-TILES()
+TILE(1)
+TILE(2)
+TILE(3)
+TILE(4)
+TILE(5)
+TILE(6)
 #undef TILE
-static f32_fn *const f32_tiles[QK_IGEMM_ROWS] = FORM(f32);
+static f32_fn *const f32_tiles[SIX_ROWS] = {f32_1, f32_2, f32_3, f32_4, f32_5, f32_6};
 
 /* One or two rows: eight sums from several blocks, for an addition takes four steps and two begin in each. */
-QK_INLINE void few_rows_f32(const qk_igemm *g, const float *b, size_t block, const void *const *rows, float *acc,
+QK_INLINE void few_rows_f32(const qk_igemm *g, const float *b, size_t block, const float *const *rows, float *acc,
                             const int mr) {
     const int n_blocks = 4 / mr;
+    const float *a0 = rows[0], *a1 = mr > 1 ? rows[1] : NULL;
     __m256 s[2][4][2];
     QK_FOUR_TIMES(q, s[0][q][0] = s[0][q][1] = s[1][q][0] = s[1][q][1] = _mm256_setzero_ps());
-    for (size_t t = 0; t < g->n_taps; t++, rows += QK_IGEMM_ROWS) {
-        const float *a0 = rows[0], *a1 = mr > 1 ? rows[1] : NULL;
-        for (size_t k = 0; k < g->kc; k++, b += BLOCK) {
-            const __m256 x0 = _mm256_broadcast_ss(a0 + k), x1 = mr > 1 ? _mm256_broadcast_ss(a1 + k) : x0;
-            QK_FOUR_TIMES(
-                q, if (q < n_blocks) {
-                    const __m256 w0 = _mm256_loadu_ps(b + q * block), w1 = _mm256_loadu_ps(b + q * block + LANES);
-                    s[0][q][0] = _mm256_fmadd_ps(x0, w0, s[0][q][0]);
-                    s[0][q][1] = _mm256_fmadd_ps(x0, w1, s[0][q][1]);
-                    if (mr > 1) {
-                        s[1][q][0] = _mm256_fmadd_ps(x1, w0, s[1][q][0]);
-                        s[1][q][1] = _mm256_fmadd_ps(x1, w1, s[1][q][1]);
-                    }
-                });
-        }
+    for (size_t k = 0; k < g->kc; k++, b += BLOCK) {
+        const __m256 x0 = _mm256_broadcast_ss(a0 + k), x1 = mr > 1 ? _mm256_broadcast_ss(a1 + k) : x0;
+        QK_FOUR_TIMES(
+            q, if (q < n_blocks) {
+                const __m256 w0 = _mm256_loadu_ps(b + q * block), w1 = _mm256_loadu_ps(b + q * block + LANES);
+                s[0][q][0] = _mm256_fmadd_ps(x0, w0, s[0][q][0]);
+                s[0][q][1] = _mm256_fmadd_ps(x0, w1, s[0][q][1]);
+                if (mr > 1) {
+                    s[1][q][0] = _mm256_fmadd_ps(x1, w0, s[1][q][0]);
+                    s[1][q][1] = _mm256_fmadd_ps(x1, w1, s[1][q][1]);
+                }
+            });
     }
     QK_FOUR_TIMES(
         q, if (q < n_blocks) {
@@ -177,24 +270,35 @@ QK_INLINE void few_rows_f32(const qk_igemm *g, const float *b, size_t block, con
         });
 }
 
-static void one_row_f32(const qk_igemm *g, const float *b, size_t block, const void *const *rows, float *acc) {
+static void one_row_f32(const qk_igemm *g, const float *b, size_t block, const float *const *rows, float *acc) {
     few_rows_f32(g, b, block, rows, acc, 1);
 }
-static void two_rows_f32(const qk_igemm *g, const float *b, size_t block, const void *const *rows, float *acc) {
+static void two_rows_f32(const qk_igemm *g, const float *b, size_t block, const float *const *rows, float *acc) {
     few_rows_f32(g, b, block, rows, acc, 2);
 }
 
-void qk_igemm_f32_avx2(const qk_igemm *g, const void *packed, const void *const *rows, size_t m, size_t panel,
-                       void *acc) {
-    const size_t n_cols = qk_igemm_cols_of(g, panel), block = g->n_taps * g->kc * BLOCK;
-    const float *b = (const float *)(const void *)qk_igemm_panel(g, packed, panel);
+/* m is 1 … SIX_ROWS */
+static void rows_f32(const qk_igemm *g, const float *b, const float *const *rows, size_t m, size_t n_cols, float *acc) {
+    const size_t block = g->kc * BLOCK;
     size_t col = 0;
     if (m == 1 && n_cols > 3 * BLOCK) {
         one_row_f32(g, b, block, rows, acc);
         return;
     }
     for (; m == 2 && n_cols > col + BLOCK; col += 2 * BLOCK)
-        two_rows_f32(g, b + col / BLOCK * block, block, rows, (float *)acc + col);
+        two_rows_f32(g, b + col / BLOCK * block, block, rows, acc + col);
     for (; col < n_cols; col += BLOCK)
-        f32_tiles[m - 1](g, b + col / BLOCK * block, rows, (float *)acc + col);
+        f32_tiles[m - 1](g, b + col / BLOCK * block, rows, acc + col);
+}
+
+void qk_igemm_f32_avx2(const qk_igemm *g, const void *packed, const qk_igemm_rows *rows, size_t panel, void *acc) {
+    const float *b = (const float *)(const void *)qk_igemm_panel(g, packed, panel);
+    const size_t n_tiles = (rows->m + SIX_ROWS - 1) / SIX_ROWS;
+    for (size_t t = 0; t < n_tiles; t++) {
+        const size_t row = rows->m * t / n_tiles, mr = rows->m * (t + 1) / n_tiles - row;
+        const float *a[SIX_ROWS];
+        for (size_t r = 0; r < mr; r++)
+            a[r] = qk_igemm_row(rows, row + r);
+        rows_f32(g, b, a, mr, qk_igemm_cols_of(g, panel), (float *)acc + row * QK_IGEMM_COLS);
+    }
 }

@@ -1,15 +1,4 @@
-#include "kernels/igemm/igemm_row.h"
-#include "kernels/simd/unroll.h"
-
-#include <immintrin.h>
-
-enum { LANES = 16 };
-
-#define ROW(form, mr)                                                                                                  \
-    { form##_##mr##_1, form##_##mr##_2, form##_##mr##_3, form##_##mr##_4 }
-#define FORM(form)                                                                                                     \
-    { ROW(form, 1), ROW(form, 2), ROW(form, 3), ROW(form, 4), ROW(form, 5), ROW(form, 6) }
-#define TILES(mr) TILE(mr, 1) TILE(mr, 2) TILE(mr, 3) TILE(mr, 4)
+#include "kernels/igemm/igemm_end512_body.h"
 
 /* ---- integers: pairs of 16-bit words, their products and sum exact in vpmaddwd --------------------------------------------- */
 
@@ -27,15 +16,9 @@ static void widen(const uint8_t *a, size_t n, uint8_t flip, int16_t *out) {
     _mm512_storeu_si512(out + i, _mm512_cvtepu8_epi16(_mm256_xor_si256(_mm256_maskz_loadu_epi8(lanes, a + i), sign)));
 }
 
-QK_INLINE int32_t load_pair(const int16_t *p) {
-    int32_t v;
-    memcpy(&v, p, sizeof v);
-    return v;
-}
-
 /* acc += the products of n2 pairs. */
 QK_INLINE void tile_words(int16_t (*a)[PART], size_t n2, const uint8_t *b, int32_t *acc, const int mr, const int nv) {
-    __m512i s[QK_IGEMM_ROWS][4], w[4];
+    __m512i s[SIX_ROWS][4], w[4];
     QK_SIX_TIMES(r,
                  QK_FOUR_TIMES(j, s[r][j] = r < mr && j < nv ? _mm512_loadu_si512(acc + r * QK_IGEMM_COLS + LANES * j)
                                                              : _mm512_setzero_si512()));
@@ -43,7 +26,7 @@ QK_INLINE void tile_words(int16_t (*a)[PART], size_t n2, const uint8_t *b, int32
         QK_FOUR_TIMES(j, if (j < nv) w[j] = _mm512_loadu_si512(b + 64 * j));
         QK_SIX_TIMES(
             r, if (r < mr) {
-                const __m512i x = _mm512_set1_epi32(load_pair(a[r] + 2 * k));
+                const __m512i x = _mm512_set1_epi32(qk_igemm_load4(a[r] + 2 * k));
                 QK_FOUR_TIMES(j, if (j < nv) s[r][j] = _mm512_add_epi32(s[r][j], _mm512_madd_epi16(x, w[j])));
             });
     }
@@ -63,51 +46,64 @@ TILES(4)
 TILES(5)
 TILES(6)
 #undef TILE
-static words_fn *const word_tiles[QK_IGEMM_ROWS][4] = FORM(words);
+static words_fn *const word_tiles[SIX_ROWS][4] = FORM(words);
 
-void qk_igemm_x8_avx512(const qk_igemm *g, const void *packed, const void *const *rows, size_t m, size_t panel,
-                        void *acc) {
-    const size_t nv = (qk_igemm_cols_of(g, panel) + LANES - 1) / LANES;
-    words_fn *const run = word_tiles[m - 1][nv - 1];
-    const uint8_t flip = g->src_shift != 0 ? 0x80 : 0, *b = qk_igemm_panel(g, packed, panel);
-    _Alignas(64) int16_t a[QK_IGEMM_ROWS][PART];
+/* m is 1 … SIX_ROWS */
+static void rows_x8(const qk_igemm *g, const uint8_t *b, const qk_igemm_rows *rows, size_t first, size_t m, size_t nv,
+                    int32_t *acc) {
+    const uint8_t flip = g->src_shift != 0 ? 0x80 : 0;
+    _Alignas(64) int16_t a[SIX_ROWS][PART];
     memset(acc, 0, m * QK_IGEMM_COLS * sizeof(int32_t));
-    for (size_t t = 0; t < g->n_taps; t++, rows += QK_IGEMM_ROWS)
-        for (size_t k = 0; k < g->kc; k += PART) {
-            const size_t n = g->kc - k < PART ? g->kc - k : PART, n2 = (n + 1) / 2;
-            for (size_t r = 0; r < m; r++)
-                widen((const uint8_t *)rows[r] + k, n, flip, a[r]);
-            run(a, n2, b, acc);
-            b += n2 * WORD_STEP;
-        }
+    for (size_t k = 0; k < g->kc; k += PART) {
+        const size_t n = g->kc - k < PART ? g->kc - k : PART, n2 = (n + 1) / 2;
+        for (size_t r = 0; r < m; r++)
+            widen((const uint8_t *)qk_igemm_row(rows, first + r) + k, n, flip, a[r]);
+        word_tiles[m - 1][nv - 1](a, n2, b, acc);
+        b += n2 * WORD_STEP;
+    }
+}
+
+void qk_igemm_x8_avx512(const qk_igemm *g, const void *packed, const qk_igemm_rows *rows, size_t panel, void *acc) {
+    const size_t nv = (qk_igemm_cols_of(g, panel) + LANES - 1) / LANES;
+    const size_t n_tiles = (rows->m + SIX_ROWS - 1) / SIX_ROWS;
+    for (size_t t = 0; t < n_tiles; t++) {
+        const size_t row = rows->m * t / n_tiles, mr = rows->m * (t + 1) / n_tiles - row;
+        rows_x8(g, qk_igemm_panel(g, packed, panel), rows, row, mr, nv, (int32_t *)acc + row * QK_IGEMM_COLS);
+    }
 }
 
 /* ---- floats ------------------------------------------------------------------------------------------------------------- */
 
-QK_INLINE void tile_f32(const qk_igemm *g, const float *b, const void *const *rows, float *acc, const int mr,
-                        const int nv) {
-    __m512 s[QK_IGEMM_ROWS][4], w[4];
+QK_INLINE void tile_f32(const qk_igemm *g, const float *b, const char *a, ptrdiff_t row_bytes, const panel_end *e,
+                        char *to, const int mr, const int nv) {
+    __m512 s[SIX_ROWS][4], w[4];
     QK_SIX_TIMES(r, QK_FOUR_TIMES(j, s[r][j] = _mm512_setzero_ps()));
-    for (size_t t = 0; t < g->n_taps; t++, rows += QK_IGEMM_ROWS) {
-        const float *a[QK_IGEMM_ROWS];
-        QK_SIX_TIMES(r, if (r < mr) a[r] = rows[r]);
-        for (size_t k = 0; k < g->kc; k++, b += QK_IGEMM_COLS) {
-            QK_FOUR_TIMES(j, if (j < nv) w[j] = _mm512_loadu_ps(b + LANES * j));
-            QK_SIX_TIMES(
-                r, if (r < mr) {
-                    const __m512 x = _mm512_set1_ps(a[r][k]);
-                    QK_FOUR_TIMES(j, if (j < nv) s[r][j] = _mm512_fmadd_ps(x, w[j], s[r][j]));
-                });
-        }
+    for (size_t k = 0; k < g->kc; k++, b += QK_IGEMM_COLS, a += sizeof(float)) {
+        QK_FOUR_TIMES(j, if (j < nv) w[j] = _mm512_loadu_ps(b + LANES * j));
+        QK_SIX_TIMES(
+            r, if (r < mr) {
+                const __m512 x = _mm512_castsi512_ps(_mm512_set1_epi32(qk_igemm_load4(a + r * row_bytes)));
+                QK_FOUR_TIMES(j, if (j < nv) s[r][j] = _mm512_fmadd_ps(x, w[j], s[r][j]));
+            });
     }
-    QK_SIX_TIMES(r, if (r < mr)
-                        QK_FOUR_TIMES(j, if (j < nv) _mm512_storeu_ps(acc + r * QK_IGEMM_COLS + LANES * j, s[r][j])));
+    if (e->what == SUMS) {
+        QK_SIX_TIMES(r, if (r < mr)
+                            QK_FOUR_TIMES(j, if (j < nv) _mm512_storeu_ps(to + r * e->stride_bytes + 64 * j, s[r][j])));
+        return;
+    }
+    QK_SIX_TIMES(
+        r, if (r < mr) {
+            FORGET(e);
+            floats_row(s[r], e, to + r * e->stride_bytes, nv);
+        });
 }
 
-typedef void f32_fn(const qk_igemm *g, const float *b, const void *const *rows, float *acc);
+typedef void f32_fn(const qk_igemm *g, const float *b, const char *a, ptrdiff_t row_bytes, const panel_end *e,
+                    char *to);
 #define TILE(mr, nv)                                                                                                   \
-    static void f32_##mr##_##nv(const qk_igemm *g, const float *b, const void *const *rows, float *acc) {              \
-        tile_f32(g, b, rows, acc, mr, nv);                                                                             \
+    static void f32_##mr##_##nv(const qk_igemm *g, const float *b, const char *a, ptrdiff_t row_bytes,                 \
+                                const panel_end *e, char *to) {                                                        \
+        tile_f32(g, b, a, row_bytes, e, to, mr, nv);                                                                   \
     }
 TILES(1)
 TILES(2)
@@ -116,10 +112,28 @@ TILES(4)
 TILES(5)
 TILES(6)
 #undef TILE
-static f32_fn *const f32_tiles[QK_IGEMM_ROWS][4] = FORM(f32);
+static f32_fn *const f32_tiles[SIX_ROWS][4] = FORM(f32);
 
-void qk_igemm_f32_avx512(const qk_igemm *g, const void *packed, const void *const *rows, size_t m, size_t panel,
-                         void *acc) {
+static void run_f32(const qk_igemm *g, const void *packed, const qk_igemm_rows *rows, size_t panel, const panel_end *e,
+                    char *to) {
     const size_t nv = (qk_igemm_cols_of(g, panel) + LANES - 1) / LANES;
-    f32_tiles[m - 1][nv - 1](g, (const float *)(const void *)qk_igemm_panel(g, packed, panel), rows, acc);
+    const size_t n_tiles = (rows->m + SIX_ROWS - 1) / SIX_ROWS;
+    const float *b = (const float *)(const void *)qk_igemm_panel(g, packed, panel);
+    for (size_t t = 0; t < n_tiles; t++) {
+        const size_t row = rows->m * t / n_tiles, mr = rows->m * (t + 1) / n_tiles - row;
+        f32_tiles[mr - 1][nv - 1](g, b, qk_igemm_row(rows, row), rows->row_bytes, e,
+                                  to + (ptrdiff_t)row * e->stride_bytes);
+    }
+}
+
+void qk_igemm_f32_avx512(const qk_igemm *g, const void *packed, const qk_igemm_rows *rows, size_t panel, void *acc) {
+    run_f32(g, packed, rows, panel, &sums_end, acc);
+}
+
+bool qk_igemm_f32_end_avx512(const qk_igemm *g, const void *packed, const qk_igemm_rows *rows, size_t panel,
+                             const qk_igemm_end *end) {
+    panel_end e;
+    if (end->dst != QDQ_DTYPE_F32 || !prepare_end(end, panel, qk_igemm_cols_of(g, panel), &e)) return false;
+    run_f32(g, packed, rows, panel, &e, (char *)end->data + (ptrdiff_t)(panel * QK_IGEMM_COLS * sizeof(float)));
+    return true;
 }

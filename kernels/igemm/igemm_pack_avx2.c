@@ -39,11 +39,21 @@ static void transpose(__m128i v[4]) {
     v[3] = _mm_unpackhi_epi64(b, d);
 }
 
-/* Sixteen dwords of four k each, the columns in order, as the layout wants them. `step` is that of four k in bytes. */
+/* Sixteen dwords of four k each, the columns in order, as the layout wants them. */
 static void put(const qk_igemm *g, const __m128i dwords[4], uint8_t *out) {
-    if (g->kr == 4) {
+    if (g->elem_bytes == 1) {
         for (int i = 0; i < 4; i++)
             store16(out + 16 * i, dwords[i]);
+        return;
+    }
+    if (g->is_paired) { /* k 1 and 3 of four columns, then 0 and 2 */
+        const __m128i odd = _mm_setr_epi8(1, 3, 5, 7, 9, 11, 13, 15, 0, 2, 4, 6, 8, 10, 12, 14);
+        for (int i = 0; i < 4; i++) {
+            const __m128i pairs = _mm_shuffle_epi8(dwords[i], odd);
+            uint8_t *to = out + i / 2 * 64 + i % 2 * 16;
+            store16(to, _mm_cvtepi8_epi16(pairs));
+            store16(to + 32, _mm_cvtepi8_epi16(_mm_unpackhi_epi64(pairs, pairs)));
+        }
         return;
     }
     const __m128i first = _mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
@@ -108,4 +118,15 @@ size_t qk_igemm_pack8_f32_avx2(const qk_igemm *g, const float *data, ptrdiff_t n
                 store16(out + (k + (size_t)i) * g->nr + 4 * half, v[i]);
         }
     return k;
+}
+
+void qk_igemm_pairs_avx2(const qk_igemm *g, const void *block, int32_t *out) {
+    const __m256i *b = block;
+    __m256i s0 = _mm256_setzero_si256(), s1 = s0;
+    for (size_t k = 0; k < g->kc; k += 4, b += 4) {
+        s0 = _mm256_sub_epi32(s0, _mm256_madd_epi16(_mm256_loadu_si256(b), _mm256_loadu_si256(b + 1)));
+        s1 = _mm256_sub_epi32(s1, _mm256_madd_epi16(_mm256_loadu_si256(b + 2), _mm256_loadu_si256(b + 3)));
+    }
+    _mm256_storeu_si256((__m256i *)(void *)out, s0);
+    _mm256_storeu_si256((__m256i *)(void *)(out + 8), s1);
 }

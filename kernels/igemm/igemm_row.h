@@ -6,9 +6,15 @@
 
 #include <string.h>
 
-#define QK_IGEMM(level, types, nr, kr, bytes) qk_igemm_fn qk_igemm_##types##_##level;
+#define WITH_END(name) qk_igemm_end_fn name;
+#define NO_END(name)
+#define QK_IGEMM(level, types, nr, kr, bytes, paired, end)                                                             \
+    qk_igemm_fn qk_igemm_##types##_##level;                                                                            \
+    end(qk_igemm_##types##_end_##level)
 #include "kernels/igemm/igemm.def"
 #undef QK_IGEMM
+#undef WITH_END
+#undef NO_END
 
 qk_igemm_sums_fn qk_igemm_sums_ref;
 #if defined(__x86_64__)
@@ -20,6 +26,8 @@ size_t qk_igemm_pack16_avx2(const qk_igemm *g, const uint8_t *data, ptrdiff_t k_
                             uint8_t *out, int32_t *col_sums);
 /* Of eight columns of f32 whose k are consecutive. */
 size_t qk_igemm_pack8_f32_avx2(const qk_igemm *g, const float *data, ptrdiff_t n_stride, float *out);
+/* out[c] = -(the products of the pairs of one packed block of 16 columns) */
+void qk_igemm_pairs_avx2(const qk_igemm *g, const void *block, int32_t *out);
 #endif
 
 static inline size_t qk_igemm_cols_of(const qk_igemm *g, size_t panel) {
@@ -36,12 +44,33 @@ static inline size_t qk_igemm_kc(const qk_igemm *g) {
     return (g->kc + g->kr - 1) / g->kr * g->kr;
 }
 
+/* -Σ w'[k] w'[k + 1] over even k, of each column of all panels; where is_paired. */
+static inline const int32_t *qk_igemm_col_pairs(const qk_igemm *g, const void *packed) {
+    return qk_igemm_col_sums(g, packed) + g->n_panels * QK_IGEMM_COLS;
+}
+
+/* Where in a block of 16 columns, from the beginning of its four k on, element k % 4 of column c lies: sixteen dwords of eight columns,
+ * first the odd k of all of them, then the even. */
+static inline size_t qk_igemm_paired_at(size_t k4, size_t c) {
+    return c / 8 * 32 + (k4 % 2 == 0 ? 16 : 0) + c % 8 * 2 + k4 / 2;
+}
+
+static inline const void *qk_igemm_row(const qk_igemm_rows *rows, size_t r) {
+    return (const char *)rows->data + (ptrdiff_t)r * rows->row_bytes;
+}
+
 /* n < 4 bytes and zeros. */
 static inline int32_t qk_igemm_load_tail(const uint8_t *p, size_t n) {
     uint32_t v = 0;
     for (size_t i = 0; i < n; i++)
         v |= (uint32_t)p[i] << 8 * i;
     return (int32_t)v;
+}
+
+static inline int32_t qk_igemm_load4(const void *p) {
+    int32_t v;
+    memcpy(&v, p, sizeof v);
+    return v;
 }
 
 #endif
