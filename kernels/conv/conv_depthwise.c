@@ -1,4 +1,5 @@
-/* One channel in, one out: lines are woven to columns, columns summed up with the weights (conv_dw_row.h). */
+/* One channel in, one out: lines are woven to columns, columns summed up with the weights (conv_dw_row.h). Where the window is one
+ * that the level reads where it lies, and results are made in registers, nothing is written but these. */
 #include "kernels/conv/conv_dw_row.h"
 #include "kernels/conv/conv_impl.h"
 
@@ -15,7 +16,9 @@ static const qk_dw_row *const float_rows[] = {
 
 enum {
     COLUMNS = 56,   /* of a chunk, about: 14 KiB in all sets of lines */
-    MAX_SPAN = 256, /* of the columns of eight outputs; beyond it each output has columns of its own */
+    MAX_SPAN = 256, /* of the columns of a lot of outputs; beyond it each output has columns of its own */
+    MAX_LINES = 8,  /* of outputs, of a task */
+    FEW_TASKS = 24,
     BLOCK_BYTES = QK_DW_BLOCK * 4
 };
 
@@ -39,6 +42,13 @@ static int64_t in_lots(int64_t n) {
     return qk_ceil_div(n, QK_DW_OUTPUTS) * QK_DW_OUTPUTS;
 }
 
+/* Is the source read where it lies, where results are made in registers? */
+static bool is_direct(const qk_conv *c) {
+    if (row_of(c)->strip == NULL) return false;
+    if (c->is_float) return c->src == QDQ_DTYPE_F32 && c->kernel[0] * c->kernel[1] <= QK_DW_MOST_LINES;
+    return c->kernel[0] == 1 && c->kernel[1] == 3 && c->kernel[2] == 3 && c->dilation[2] == 1 && c->stride[2] <= 2;
+}
+
 bool qk_conv_depthwise_init(qk_conv *c) {
     size_t i = 0;
     if (c->is_float) {
@@ -50,7 +60,7 @@ bool qk_conv_depthwise_init(qk_conv *c) {
             i++;
         c->row = rows[i];
     }
-    c->ends = false;
+    c->ends = row_of(c)->ends;
     c->is_woven = true;
     if (span_of(c, QK_DW_OUTPUTS) > MAX_SPAN) c->is_woven = span_of(c, QK_DW_OUTPUTS) <= c->kernel[2] * QK_DW_OUTPUTS;
     const int64_t budget = COLUMNS / (int64_t)n_groups(c); /* all sets of lines in L1 */
@@ -60,7 +70,12 @@ bool qk_conv_depthwise_init(qk_conv *c) {
     c->panel_cols = QK_DW_BLOCK;
     c->n_panels = (size_t)qk_ceil_div(c->groups, QK_DW_BLOCK);
     c->n_slots = c->n_panels * QK_DW_BLOCK;
-    c->n_tasks = (size_t)(c->n * c->out[0] * c->out[1]) * c->n_panels;
+    const int64_t planes = c->n * c->out[0] * (int64_t)c->n_panels; /* a task is some lines of one */
+    const int64_t lines = qk_smaller(MAX_LINES, qk_larger(1, planes * c->out[1] / FEW_TASKS));
+    c->n_chunks[1] = qk_ceil_div(c->out[1], lines);
+    c->chunk[1] = c->out[1] == 0 ? 0 : qk_ceil_div(c->out[1], c->n_chunks[1]);
+    c->n_chunks[1] = c->out[1] == 0 ? 0 : qk_ceil_div(c->out[1], c->chunk[1]);
+    c->n_tasks = (size_t)(planes * c->n_chunks[1]);
     if (c->out[2] == 0) c->n_tasks = 0;
     const size_t taps = n_groups(c) * (size_t)c->kernel[2];
     const size_t span = (size_t)span_of(c, in_lots(qk_larger(c->chunk[2], 1)));
@@ -120,20 +135,25 @@ typedef struct job {
     size_t plane;
 } job;
 
-/* The lines of set `group`, at column 0 of the source. */
+/* Line i of the window at column 0 of the source; NULL in the padding. */
+static const uint8_t *line_at(const job *j, size_t i) {
+    const qk_conv *c = j->c;
+    const int64_t d = j->od * c->stride[0] - c->pad_begin[0] + (int64_t)i / c->kernel[1] * c->dilation[0];
+    const int64_t h = j->oh * c->stride[1] - c->pad_begin[1] + (int64_t)i % c->kernel[1] * c->dilation[1];
+    if (d < 0 || d >= c->in[0] || h < 0 || h >= c->in[1]) return NULL;
+    return qk_conv_pixel(c, j->r->src, ((j->image * c->in[0] + d) * c->in[1] + h) * c->in[2]) +
+           j->channel * qk_conv_elem_bytes(c);
+}
+
+/* The lines of set `group`. */
 static qk_dw_lines lines_of(const job *j, size_t group) {
     const qk_conv *c = j->c;
     qk_dw_lines l = {.n_channels = j->n_channels, .flip = c->is_float ? 0 : qk_conv_src_flip(c), .type = c->src};
     const size_t taps = row_of(c)->taps, n_lines = (size_t)(c->kernel[0] * c->kernel[1]);
     for (size_t i = group * taps; i < n_lines && l.n < taps; i++, l.n++) {
-        const int64_t d = j->od * c->stride[0] - c->pad_begin[0] + (int64_t)i / c->kernel[1] * c->dilation[0];
-        const int64_t h = j->oh * c->stride[1] - c->pad_begin[1] + (int64_t)i % c->kernel[1] * c->dilation[1];
-        const bool inside = d >= 0 && d < c->in[0] && h >= 0 && h < c->in[1];
-        l.line[l.n] = j->padding;
-        if (!inside) continue;
-        l.step[l.n] = (size_t)c->src_stride * qk_conv_elem_bytes(c);
-        l.line[l.n] = qk_conv_pixel(c, j->r->src, ((j->image * c->in[0] + d) * c->in[1] + h) * c->in[2]) +
-                      j->channel * qk_conv_elem_bytes(c);
+        const uint8_t *line = line_at(j, i);
+        l.line[l.n] = line != NULL ? line : j->padding;
+        l.step[l.n] = line != NULL ? (size_t)c->src_stride * qk_conv_elem_bytes(c) : 0;
     }
     return l;
 }
@@ -181,13 +201,18 @@ static void weave_all(const job *j, int64_t ow, int64_t n_out) {
 static void subtract_windows(const job *j, size_t n_out, int32_t (*sums)[QK_DW_BLOCK], int32_t (*windows)[QK_DW_BLOCK],
                              const qk_dw_taps *taps, const int32_t *ones, const int32_t *zps) {
     static const int32_t zeros[QK_DW_BLOCK];
-    row_of(j->c)->sum(taps, j->columns, ones, zeros, n_out, windows);
+    row_of(j->c)->sum(taps, j->columns, ones, zeros, n_out, NULL, windows);
     for (size_t i = 0; i < n_out; i++)
         for (size_t ch = 0; ch < j->n_channels; ch++)
             sums[i][ch] = (int32_t)((uint32_t)sums[i][ch] - (uint32_t)zps[ch] * (uint32_t)windows[i][ch]);
 }
 
-static void run_task(const job *j, int32_t (*sums)[QK_DW_BLOCK], size_t block) {
+static int64_t pixel_of(const job *j, int64_t ow) {
+    const qk_conv *c = j->c;
+    return ((j->image * c->out[0] + j->od) * c->out[1] + j->oh) * c->out[2] + ow;
+}
+
+static void run_line(const job *j, int32_t (*sums)[QK_DW_BLOCK], size_t block) {
     static const int32_t zeros[QK_DW_BLOCK];
     const qk_conv *c = j->c;
     const int32_t *weights = (const int32_t *)j->r->packed + c->n_slots, *terms = j->r->terms;
@@ -200,16 +225,49 @@ static void run_task(const job *j, int32_t (*sums)[QK_DW_BLOCK], size_t block) {
                              .plane = j->plane,
                              .n_channels = j->n_channels};
     for (int64_t ow = 0; ow < c->out[2]; ow += c->chunk[2]) {
-        const int64_t n_out = qk_smaller(c->chunk[2], c->out[2] - ow);
+        const int64_t n_out = qk_smaller(c->chunk[2], c->out[2] - ow), channel = (int64_t)j->channel;
+        const bool is_plain = j->r->plain != NULL;
+        qk_conv_end end;
+        if (is_plain) end = qk_conv_end_of(c, j->r, j->channel, channel, j->n_channels, pixel_of(j, ow));
         weave_all(j, ow, n_out);
         row_of(c)->sum(&taps, j->columns, weights + block * block_dwords, c->is_float ? zeros : terms + j->channel,
-                       (size_t)n_out, sums);
+                       (size_t)n_out, is_plain ? &end : NULL, sums);
+        if (is_plain) continue;
         if (j->r->use_weights_zp && !c->is_float)
             subtract_windows(j, (size_t)n_out, sums, sums + in_lots(c->chunk[2]), &taps,
                              weights + c->n_panels * block_dwords, terms + c->n_slots + j->channel);
-        const int64_t pixel = ((j->image * c->out[0] + j->od) * c->out[1] + j->oh) * c->out[2] + ow;
-        j->r->finish(j->r->arg, sums, QK_DW_BLOCK, pixel, (size_t)n_out, (int64_t)j->channel, j->n_channels);
+        j->r->finish(j->r->arg, sums, QK_DW_BLOCK, pixel_of(j, ow), (size_t)n_out, channel, j->n_channels);
     }
+}
+
+/* Lines oh … end-1 of the outputs. */
+static void run_direct(job *j, size_t block, int64_t oh, int64_t end) {
+    const qk_conv *c = j->c;
+    const uint8_t *lines[MAX_LINES * QK_DW_MOST_LINES];
+    const size_t window = (size_t)(c->kernel[0] * c->kernel[1]);
+    size_t n = 0;
+    for (j->oh = oh; j->oh < end; j->oh++)
+        for (size_t i = 0; i < window; i++)
+            lines[n++] = line_at(j, i);
+    j->oh = oh;
+    const qk_conv_end e = qk_conv_end_of(c, j->r, j->channel, (int64_t)j->channel, j->n_channels, pixel_of(j, 0));
+    const qk_dw_strip strip = {.line = lines,
+                               .n_lines = (size_t)(end - oh),
+                               .n_window = window,
+                               .step = (size_t)c->src_stride * qk_conv_elem_bytes(c),
+                               .weights = (const int32_t *)j->r->packed + c->n_slots + block * (c->panel_bytes / 4),
+                               .padding = j->padding,
+                               .width = c->in[2],
+                               .pad = c->pad_begin[2],
+                               .n_out = (size_t)c->out[2],
+                               .stride = (size_t)c->stride[2],
+                               .kernel = (size_t)c->kernel[2],
+                               .dilation = (size_t)c->dilation[2],
+                               .n_channels = j->n_channels,
+                               .flip = c->is_float ? 0 : qk_conv_src_flip(c),
+                               .init = c->is_float ? NULL : (const int32_t *)j->r->terms + j->channel,
+                               .dst_step = (ptrdiff_t)c->out[2] * e.step};
+    row_of(c)->strip(&strip, &e);
 }
 
 void qk_conv_depthwise_run(const qk_conv *c, const qk_conv_run *r, size_t first, size_t n, void *scratch) {
@@ -219,14 +277,21 @@ void qk_conv_depthwise_run(const qk_conv *c, const qk_conv_run *r, size_t first,
     memset(padding, c->is_float ? 0 : r->src_zp & 0xff, BLOCK_BYTES);
     j.padding = padding;
     j.columns = sums[2 * in_lots(qk_larger(c->chunk[2], 1))];
+    const bool direct = r->plain != NULL && is_direct(c) && (c->is_float || r->plain->dst != QDQ_DTYPE_F32);
     for (size_t t = first; t < first + n; t++) {
         const size_t block = t % c->n_panels;
-        const int64_t line = (int64_t)(t / c->n_panels);
-        j.oh = line % c->out[1];
-        j.od = line / c->out[1] % c->out[0];
-        j.image = line / c->out[1] / c->out[0];
+        int64_t left = (int64_t)(t / c->n_panels);
+        const int64_t oh = left % c->n_chunks[1] * c->chunk[1], end = qk_smaller(oh + c->chunk[1], c->out[1]);
+        left /= c->n_chunks[1];
+        j.od = left % c->out[0];
+        j.image = left / c->out[0];
         j.channel = block * QK_DW_BLOCK;
         j.n_channels = (size_t)qk_smaller(QK_DW_BLOCK, c->groups - (int64_t)j.channel);
-        run_task(&j, sums, block);
+        if (direct) {
+            run_direct(&j, block, oh, end);
+            continue;
+        }
+        for (j.oh = oh; j.oh < end; j.oh++)
+            run_line(&j, sums, block);
     }
 }

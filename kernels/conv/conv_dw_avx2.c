@@ -1,14 +1,14 @@
 #include "kernels/conv/conv_dw_row.h"
-#include "kernels/simd/unroll.h"
-
-#include <immintrin.h>
-#include <string.h>
+#include "kernels/simd/vec256.h"
 
 #define VEC           __m256i
 #define LANES         ((size_t)8)
 #define VLOAD(p)      _mm256_loadu_si256((const __m256i *)(p))
 #define VSTORE(p, v)  _mm256_storeu_si256((__m256i *)(p), v)
 #define VDOT(s, x, w) _mm256_add_epi32(s, _mm256_madd_epi16(x, w))
+#define VECTORS       2
+#define END_BYTES     1
+#define END_FLOAT(s)  _mm256_cvtepi32_ps(s)
 #include "kernels/conv/conv_dw_body.h"
 
 QK_INLINE __m128i load16(const uint8_t *p, size_t n) {
@@ -46,4 +46,4 @@ static void weave(const qk_dw_lines *l, size_t n, int32_t *out, size_t plane) {
     }
 }
 
-const qk_dw_row qk_dw_row_avx2 = {QK_ISA_avx2, 2, LANES, weave, sum_outputs};
+const qk_dw_row qk_dw_row_avx2 = {QK_ISA_avx2, 2, LANES, weave, sum_outputs, true, NULL};

@@ -1,13 +1,14 @@
 #include "kernels/conv/conv_dw_row.h"
-#include "kernels/simd/unroll.h"
-
-#include <immintrin.h>
+#include "kernels/simd/vec512.h"
 
 #define VEC           __m512i
 #define LANES         ((size_t)16)
 #define VLOAD(p)      _mm512_loadu_si512(p)
 #define VSTORE(p, v)  _mm512_storeu_si512(p, v)
 #define VDOT(s, x, w) _mm512_add_epi32(s, _mm512_madd_epi16(x, w))
+#define VECTORS       4
+#define END_BYTES     1
+#define END_FLOAT(s)  _mm512_cvtepi32_ps(s)
 #include "kernels/conv/conv_dw_body.h"
 
 /* Sixteen channels of two lines side by side, widened. */
@@ -33,4 +34,4 @@ static void weave(const qk_dw_lines *l, size_t n, int32_t *out, size_t plane) {
     }
 }
 
-const qk_dw_row qk_dw_row_avx512 = {QK_ISA_avx512, 2, LANES, weave, sum_outputs};
+const qk_dw_row qk_dw_row_avx512 = {QK_ISA_avx512, 2, LANES, weave, sum_outputs, true, NULL};

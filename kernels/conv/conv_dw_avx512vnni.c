@@ -1,13 +1,14 @@
 #include "kernels/conv/conv_dw_row.h"
-#include "kernels/simd/unroll.h"
-
-#include <immintrin.h>
+#include "kernels/simd/vec512.h"
 
 #define VEC           __m512i
 #define LANES         ((size_t)16)
 #define VLOAD(p)      _mm512_loadu_si512(p)
 #define VSTORE(p, v)  _mm512_storeu_si512(p, v)
 #define VDOT(s, x, w) _mm512_dpbusd_epi32(s, x, w)
+#define VECTORS       4
+#define END_BYTES     1
+#define END_FLOAT(s)  _mm512_cvtepi32_ps(s)
 #include "kernels/conv/conv_dw_body.h"
 
 /* Interleaving works inside 128-bit parts and makes four vectors of each; with the dwords of a line transposed 4 x 4 before, they
@@ -46,4 +47,73 @@ static void weave(const qk_dw_lines *l, size_t n, int32_t *out, size_t plane) {
         weave_lines(l, 4, n, out, plane);
 }
 
-const qk_dw_row qk_dw_row_avx512vnni = {QK_ISA_avx512vnni, 4, LANES, weave, sum_outputs};
+/* ---- strips: one name for the intrinsics of all widths ---- */
+
+#define _mm512_loadu_si(p)     _mm512_loadu_si512(p)
+#define _mm512_storeu_si(p, v) _mm512_storeu_si512(p, v)
+#define _mm512_xor_si(a, b)    _mm512_xor_si512(a, b)
+#define _mm512_setzero_si()    _mm512_setzero_si512()
+#define _mm512_castsi_ps(a)    _mm512_castsi512_ps(a)
+#define _mm256_loadu_si(p)     _mm256_loadu_si256((const __m256i *)(const void *)(p))
+#define _mm256_storeu_si(p, v) _mm256_storeu_si256((__m256i *)(void *)(p), v)
+#define _mm256_xor_si(a, b)    _mm256_xor_si256(a, b)
+#define _mm256_setzero_si()    _mm256_setzero_si256()
+#define _mm256_castsi_ps(a)    _mm256_castsi256_ps(a)
+#define _mm_loadu_si(p)        _mm_loadu_si128((const __m128i *)(const void *)(p))
+#define _mm_storeu_si(p, v)    _mm_storeu_si128((__m128i *)(void *)(p), v)
+#define _mm_xor_si(a, b)       _mm_xor_si128(a, b)
+#define _mm_setzero_si()       _mm_setzero_si128()
+#define _mm_castsi_ps(a)       _mm_castsi128_ps(a)
+
+#define WIDTH                  16
+#define L(name)                name##_of_64
+#define M(name)                _mm512_##name
+#define VI                     __m512i
+#define VF                     __m512
+#define MASK                   __mmask64
+#include "kernels/conv/conv_dw_line_body.h"
+#undef WIDTH
+#undef L
+#undef M
+#undef VI
+#undef VF
+#undef MASK
+
+#define WIDTH   8
+#define L(name) name##_of_32
+#define M(name) _mm256_##name
+#define VI      __m256i
+#define VF      __m256
+#define MASK    __mmask32
+#include "kernels/conv/conv_dw_line_body.h"
+#undef WIDTH
+#undef L
+#undef M
+#undef VI
+#undef VF
+#undef MASK
+
+#define WIDTH   4
+#define L(name) name##_of_16
+#define M(name) _mm_##name
+#define VI      __m128i
+#define VF      __m128
+#define MASK    __mmask16
+#include "kernels/conv/conv_dw_line_body.h"
+#undef WIDTH
+#undef L
+#undef M
+#undef VI
+#undef VF
+#undef MASK
+
+static void strip(const qk_dw_strip *l, const qk_conv_end *e) {
+    if (l->n_channels > 32)
+        strip_of_64(l, e);
+    else if (l->n_channels > 16)
+        strip_of_32(l, e);
+    else
+        strip_of_16(l, e);
+}
+
+const qk_dw_row qk_dw_row_avx512vnni = {QK_ISA_avx512vnni, 4, LANES, weave, sum_outputs, true, strip};

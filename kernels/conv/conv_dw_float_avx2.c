@@ -1,15 +1,16 @@
 #include "kernels/conv/conv_dw_row.h"
-#include "kernels/simd/unroll.h"
-
-#include <immintrin.h>
-#include <string.h>
+#include "kernels/simd/vec256.h"
 
 #define VEC           __m256
 #define LANES         ((size_t)8)
 #define VLOAD(p)      _mm256_loadu_ps((const float *)(const void *)(p))
 #define VSTORE(p, v)  _mm256_storeu_ps((float *)(void *)(p), v)
 #define VDOT(s, x, w) _mm256_fmadd_ps(x, w, s)
+#define VECTORS       2
+#define END_BYTES     0
+#define END_FLOAT(s)  (s)
 #include "kernels/conv/conv_dw_body.h"
+#include "kernels/conv/conv_dw_float_body.h"
 
 QK_INLINE __m256 widen(__m128i half, qdq_dtype type) {
     return type == QDQ_DTYPE_F16 ? _mm256_cvtph_ps(half)
@@ -37,4 +38,4 @@ static void weave(const qk_dw_lines *l, size_t n, int32_t *out, size_t plane) {
             VSTORE(out + i * LANES, values_at(l->line[0] + i * l->step[0], c, l->n_channels - c, l->type));
 }
 
-const qk_dw_row qk_dw_float_row_avx2 = {QK_ISA_avx2, 1, LANES, weave, sum_outputs};
+const qk_dw_row qk_dw_float_row_avx2 = {QK_ISA_avx2, 1, LANES, weave, sum_outputs, true, any_strip};

@@ -16,7 +16,8 @@ static float value(const int32_t *p) {
 }
 
 static void sum_outputs(const qk_dw_taps *t, const int32_t *columns, const int32_t *weights, const int32_t *init,
-                        size_t n, int32_t (*sums)[QK_DW_BLOCK]) {
+                        size_t n, const qk_conv_end *end, int32_t (*sums)[QK_DW_BLOCK]) {
+    (void)end;
     for (size_t x = 0; x < n; x++)
         for (size_t c = 0; c < t->n_channels; c++) {
             float sum = value(&init[c]);
@@ -28,4 +29,4 @@ static void sum_outputs(const qk_dw_taps *t, const int32_t *columns, const int32
         }
 }
 
-const qk_dw_row qk_dw_float_row_ref = {QK_ISA_ref, 1, 1, weave, sum_outputs};
+const qk_dw_row qk_dw_float_row_ref = {QK_ISA_ref, 1, 1, weave, sum_outputs, false, NULL};

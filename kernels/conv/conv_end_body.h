@@ -106,3 +106,43 @@ QK_INLINE end_bytes end_four(const qk_conv_end *e, VEC s0, VEC s1, VEC s2, VEC s
     return end_pack(e, q);
 }
 #endif
+
+/* A tile's sums are s<row><vector>; n_rows and n_vectors are how many there are, `e` the end, `sums` where they go without one. */
+#define END_SUMS(r)                                                                                                    \
+    if (r < n_rows) {                                                                                                  \
+        VSTORE(sums[r], s##r##0);                                                                                      \
+        if (n_vectors > 1) VSTORE(sums[r] + LANES, s##r##1);                                                           \
+        if (n_vectors > 2) VSTORE(sums[r] + 2 * LANES, s##r##2);                                                       \
+        if (n_vectors > 3) VSTORE(sums[r] + 3 * LANES, s##r##3);                                                       \
+    }
+#define END_FLOATS(r)                                                                                                  \
+    if (r < n_rows) {                                                                                                  \
+        uint8_t *to = e->dst + r * e->step;                                                                            \
+        end_floats(e, s##r##0, 0, to);                                                                                 \
+        if (n_vectors > 1) end_floats(e, s##r##1, 1, to);                                                              \
+        if (n_vectors > 2) end_floats(e, s##r##2, 2, to);                                                              \
+        if (n_vectors > 3) end_floats(e, s##r##3, 3, to);                                                              \
+    }
+/* Rows of one, two or more vectors, so that four vectors become bytes together; the last of three stands twice. */
+#define END_PUT(r, b, from)                                                                                            \
+    if (r < n_rows) end_store(e->dst + r * e->step, b, from, n_vectors, e->n_cols);
+#define END_BYTES1(r, r1, r2, r3)                                                                                      \
+    if (r < n_rows) {                                                                                                  \
+        const end_bytes b = end_order(end_four(e, s##r##0, s##r1##0, s##r2##0, s##r3##0, 0, 0, 0, 0));                 \
+        END_PUT(r, b, 0) END_PUT(r1, b, 1) END_PUT(r2, b, 2) END_PUT(r3, b, 3)                                         \
+    }
+#define END_BYTES2(r, r1)                                                                                              \
+    if (r < n_rows) {                                                                                                  \
+        const end_bytes b = end_order(end_four(e, s##r##0, s##r##1, s##r1##0, s##r1##1, 0, 1, 0, 1));                  \
+        END_PUT(r, b, 0) END_PUT(r1, b, 2)                                                                             \
+    }
+#define END_BYTES3(r)                                                                                                  \
+    if (r < n_rows) {                                                                                                  \
+        const end_bytes b = end_order(end_four(e, s##r##0, s##r##1, s##r##2, s##r##2, 0, 1, 2, 2));                    \
+        END_PUT(r, b, 0)                                                                                               \
+    }
+#define END_BYTES4(r)                                                                                                  \
+    if (r < n_rows) {                                                                                                  \
+        const end_bytes b = end_order(end_four(e, s##r##0, s##r##1, s##r##2, s##r##3, 0, 1, 2, 3));                    \
+        END_PUT(r, b, 0)                                                                                               \
+    }

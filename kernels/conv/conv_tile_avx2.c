@@ -6,7 +6,8 @@
 #define VECTORS       2
 #define VLOAD(p)      _mm256_loadu_si256((const __m256i *)(const void *)(p))
 #define VSTORE(p, v)  _mm256_storeu_si256((__m256i *)(void *)(p), v)
-#define VFLIP(dword)  _mm256_set1_epi32((int)(dword))
+#define FLIPS         0
+#define VFLIP(x)      (x)
 #define VSPREAD(p)    _mm256_set1_epi32(qk_dword(p))
 #define VDOT(s, x, w) _mm256_add_epi32(s, _mm256_madd_epi16(x, w))
 #define ADDS          0

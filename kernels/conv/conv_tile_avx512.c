@@ -6,7 +6,8 @@
 #define VECTORS       4
 #define VLOAD(p)      _mm512_loadu_si512(p)
 #define VSTORE(p, v)  _mm512_storeu_si512(p, v)
-#define VFLIP(dword)  _mm512_set1_epi32((int)(dword))
+#define FLIPS         0
+#define VFLIP(x)      (x)
 #define VSPREAD(p)    _mm512_set1_epi32(qk_dword(p))
 #define VDOT(s, x, w) _mm512_add_epi32(s, _mm512_madd_epi16(x, w))
 #define ADDS          0

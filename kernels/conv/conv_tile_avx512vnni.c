@@ -6,8 +6,9 @@
 #define VECTORS       4
 #define VLOAD(p)      _mm512_loadu_si512(p)
 #define VSTORE(p, v)  _mm512_storeu_si512(p, v)
-#define VFLIP(dword)  _mm512_set1_epi32((int)(dword))
-#define VSPREAD(p)    _mm512_xor_si512(_mm512_set1_epi32(qk_dword(p)), flip)
+#define FLIPS         1
+#define VFLIP(x)      _mm512_xor_si512(x, flip)
+#define VSPREAD(p)    _mm512_set1_epi32(qk_dword(p))
 #define VDOT(s, x, w) _mm512_dpbusd_epi32(s, x, w)
 #define ADDS          0
 #define END_BYTES     1

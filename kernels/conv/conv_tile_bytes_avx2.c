@@ -6,8 +6,9 @@
 #define VECTORS       2
 #define VLOAD(p)      _mm256_loadu_si256((const __m256i *)(const void *)(p))
 #define VSTORE(p, v)  _mm256_storeu_si256((__m256i *)(void *)(p), v)
-#define VFLIP(dword)  _mm256_set1_epi32((int)(dword))
-#define VSPREAD(p)    _mm256_xor_si256(_mm256_set1_epi32(qk_dword(p)), flip)
+#define FLIPS         1
+#define VFLIP(x)      _mm256_xor_si256(x, flip)
+#define VSPREAD(p)    _mm256_set1_epi32(qk_dword(p))
 #define ADDS          1
 #define END_BYTES     1
 #define END_FLOAT(s)  _mm256_cvtepi32_ps(s)

@@ -9,7 +9,8 @@
 #define VSTORE(p, v)  _mm256_storeu_ps((float *)(void *)(p), v)
 #define VSPREAD(p)    _mm256_castsi256_ps(_mm256_set1_epi32(qk_dword(p)))
 #define VDOT(s, x, w) _mm256_fmadd_ps(x, w, s)
-#define VFLIP(dword)  _mm256_setzero_ps()
+#define FLIPS         0
+#define VFLIP(x)      (x)
 #define ADDS          0
 #define END_BYTES     0
 #define END_FLOAT(s)  (s)

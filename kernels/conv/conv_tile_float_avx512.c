@@ -8,7 +8,8 @@
 #define VSTORE(p, v)  _mm512_storeu_ps(p, v)
 #define VSPREAD(p)    _mm512_castsi512_ps(_mm512_set1_epi32(qk_dword(p)))
 #define VDOT(s, x, w) _mm512_fmadd_ps(x, w, s)
-#define VFLIP(dword)  _mm512_setzero_ps()
+#define FLIPS         0
+#define VFLIP(x)      (x)
 #define ADDS          0
 #define END_BYTES     0
 #define END_FLOAT(s)  (s)
