@@ -129,6 +129,42 @@ TEST(Pool, RandomWindows) {
     }
 }
 
+// Windows that are walked, cut at either end or not, of every width up to two vectors; same quantization, another zero point, another
+// scale.
+TEST(Pool, WalkedWindows) {
+    uint64_t seed = 77;
+    for (int form = 0; form < 3 * 2 * 2 * 2 * 3; form++) {
+        const int k = form % 3 == 0 ? 2 : 3, step = form % 3 == 1 ? 1 : 2, quant = form / 24;
+        for (int64_t width = 1; width < 140; width += width < 70 ? 1 : 7) {
+            auto pick = [&](uint32_t n) { return int64_t(kd_next(&seed) % n); };
+            qk_pool p = {};
+            p.is_max = form / 3 % 2;
+            p.channels_last = form / 6 % 2;
+            p.src = p.dst = form / 12 % 2 ? QDQ_DTYPE_U8 : QDQ_DTYPE_S8;
+            p.count_pad = pick(2);
+            p.n = 1 + pick(2);
+            p.c = p.channels_last ? width : 1 + pick(3);
+            for (int a = 0; a < 3; a++)
+                p.in[a] = p.out[a] = p.kernel[a] = p.stride[a] = p.dilation[a] = 1;
+            p.in[1] = k + pick(9);
+            p.in[2] = p.channels_last ? k + pick(9) : width;
+            bool is_empty = false;
+            for (int a = 1; a < 3; a++) {
+                p.kernel[a] = k;
+                p.stride[a] = step;
+                p.pad_begin[a] = pick(2);
+                p.pad_end[a] = pick(2);
+                p.out[a] = outputs(p.in[a], k, step, 1, p.pad_begin[a], p.pad_end[a], pick(2));
+                is_empty |= p.out[a] == 0;
+            }
+            if (is_empty) continue;
+            const int32_t zp = int32_t(pick(100));
+            check(p, 0.021f, zp, quant == 2 ? 0.033f : 0.021f, quant == 1 ? zp + 5 : zp, pick(2),
+                  "form " + std::to_string(form) + " width " + std::to_string(width));
+        }
+    }
+}
+
 TEST(Pool, GlobalAndLong) {
     for (int form = 0; form < 8; form++) {
         qk_pool p = {};

@@ -30,22 +30,28 @@ typedef struct qk_pool {
     qdq_dtype src, dst; /* U8 S8 */
     int64_t n, c, in[3], out[3], kernel[3], stride[3], dilation[3], pad_begin[3], pad_end[3];
     /* set by qk_pool_init */
-    bool is_global, is_grid;
+    bool is_global, is_grid, is_walk;
     size_t n_tasks, scratch_bytes;
     const struct qk_pool_row *row;
 } qk_pool;
 
-/* An average of n taps in integers, from their sum S (of bytes as 0 … 255): (S * factor + add) / 2^16, rounded; within `near` of
- * a half up where the bit of `ties` says so that belongs to the whole part, and saturated. Made only where this is the formula
- * above for every S there is; otherwise n is 0. A result of type S8 is 128 more. */
+/* An average in integers, from the sum S of bytes as 0 … 255; a result of type S8 is 128 more. Made only where it is the formula
+ * above for every S there is; otherwise there is none.
+ *
+ *     FIXED     (S * factor + add) / 2^16, rounded; within `near` of a half up where the bit of `ties` says so that belongs
+ *               to the whole part; saturated
+ *     PLAIN     (S + plain_add) * plain_factor / 2^16, the whole part
+ *     QUARTER   S / 4; half way between t - 1 and t it is t - 1 where the bit t of `ties` is set */
+typedef enum qk_pool_mean_form { QK_POOL_NO_MEAN, QK_POOL_FIXED, QK_POOL_PLAIN, QK_POOL_QUARTER } qk_pool_mean_form;
 typedef struct qk_pool_mean {
-    int32_t n, add;
-    uint16_t factor, near;
+    qk_pool_mean_form form;
+    int32_t add;
+    uint16_t factor, near, plain_add, plain_factor;
     uint8_t ties[32];
     bool to_signed;
 } qk_pool_mean;
 
-enum { QK_POOL_GRID_TAPS = 16 };
+enum { QK_POOL_GRID_TAPS = 16, QK_POOL_EDGE_SUMS = 6 * 255 + 1 };
 
 /* Scales and zero points, which may be known only at run time. */
 typedef struct qk_pool_quant {
@@ -54,7 +60,12 @@ typedef struct qk_pool_quant {
     bool add_zp_first;
     bool is_same;       /* a maximum needs no requantization */
     uint8_t table[256]; /* of a maximum otherwise */
-    qk_pool_mean mean;  /* of whole windows */
+    qk_pool_mean mean;  /* of whole windows, FIXED */
+    /* Of walked windows: cut at the begin of the axis, whole, cut at its end; along h and w. */
+    qk_pool_mean means[3][3];
+    bool is_walk; /* all that are needed are there */
+    /* Plain averages: what a sum of bytes as 0 … 255 in a cut column becomes; which table by class of rows and side. */
+    uint8_t edges[6][QK_POOL_EDGE_SUMS], edge_of[3][2];
 } qk_pool_quant;
 
 /* Check and choose, under the present cap. False: a type not of the above, an extent, kernel, stride or dilation below 1 (n, c,

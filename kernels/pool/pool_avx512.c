@@ -1,4 +1,5 @@
 #include "kernels/pool/pool_grid_body.h"
+#include "kernels/pool/pool_walk_body.h"
 
 static __mmask64 bytes(size_t n) {
     return n >= 64 ? ~(__mmask64)0 : ((__mmask64)1 << n) - 1;
@@ -188,5 +189,6 @@ static void average_rows(const uint8_t *const *rows, size_t n_rows, uint8_t *dst
     }
 }
 
-const qk_pool_row qk_pool_row_avx512 = {max_grid, mean_grid, max_rows, sum_rows,       average_rows, sum_columns,
-                                        add32,    sum8,      max_of,   every_second32, finish,       QK_ISA_avx512};
+const qk_pool_row qk_pool_row_avx512 = {max_grid,    mean_grid, max_rows,     sum_rows, average_rows,
+                                        sum_columns, add32,     sum8,         max_of,   every_second32,
+                                        finish,      &walkers,  QK_ISA_avx512};

@@ -113,5 +113,5 @@ static void sum_columns(const uint8_t *src, size_t stride, size_t n_rows, int32_
             sum[i] += is_signed ? (int8_t)src[r * stride + i] : src[r * stride + i];
 }
 
-const qk_pool_row qk_pool_row_ref = {max_grid, mean_grid, max_rows, sum_rows,       average_rows, sum_columns,
-                                     add32,    sum8,      max_of,   every_second32, finish,       QK_ISA_ref};
+const qk_pool_row qk_pool_row_ref = {max_grid, mean_grid, max_rows,       sum_rows, average_rows, sum_columns, add32,
+                                     sum8,     max_of,    every_second32, finish,   NULL,         QK_ISA_ref};

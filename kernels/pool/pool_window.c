@@ -1,4 +1,4 @@
-#include "kernels/pool/pool_row.h"
+#include "kernels/pool/pool_axis.h"
 
 #include <math.h>
 #include <string.h>
@@ -11,35 +11,6 @@ static const qk_pool_row *const rows[] = {
 
 /* Outputs of a row that are done at a time: bounds the scratch of long rows. */
 enum { ROW_OUTPUTS = 512 };
-
-/* ---- windows along one axis ---- */
-
-/* The taps first … end-1 of a window lie inside the tensor; `counted` lie inside tensor and padding. */
-typedef struct window {
-    int64_t start, first, end, counted;
-} window;
-
-static int64_t smaller(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-static int64_t larger(int64_t a, int64_t b) {
-    return a > b ? a : b;
-}
-
-/* How many multiples of `step`, from 0 on, lie below `distance`. */
-static int64_t steps_below(int64_t distance, int64_t step) {
-    return distance <= 0 ? 0 : (distance - 1) / step + 1;
-}
-
-static inline window window_at(const qk_pool *p, int axis, int64_t o) {
-    int64_t k = p->kernel[axis], dil = p->dilation[axis], start = o * p->stride[axis] - p->pad_begin[axis];
-    if (start >= 0 && start + (k - 1) * dil < p->in[axis]) return (window){start, 0, k, k}; /* nearly all of them */
-    window w = {.start = start};
-    w.first = smaller(steps_below(-start, dil), k);
-    w.end = larger(smaller(steps_below(p->in[axis] - start, dil), k), w.first);
-    w.counted = smaller(steps_below(p->in[axis] + p->pad_end[axis] - start, dil), k);
-    return w;
-}
 
 static bool is_x8(qdq_dtype d) {
     return d == QDQ_DTYPE_U8 || d == QDQ_DTYPE_S8;
@@ -80,6 +51,7 @@ bool qk_pool_init(qk_pool *p) {
         i++;
     p->row = rows[i];
     p->is_global = is_global(p);
+    p->is_walk = qk_pool_walk_ok(p);
     p->is_grid = !p->channels_last && !p->is_global && p->in[0] == 1 && p->out[0] == 1 && p->kernel[0] == 1 &&
                  p->pad_begin[0] == 0 && p->kernel[1] * p->kernel[2] <= QK_POOL_GRID_TAPS && p->stride[2] <= 2;
     size_t outputs = (size_t)(p->out[0] * p->out[1]);
@@ -87,6 +59,8 @@ bool qk_pool_init(qk_pool *p) {
     /* A sum per channel; or two rows of sums. */
     size_t elems = p->channels_last ? (size_t)p->c : p->is_global ? 0 : (size_t)row_span(p);
     p->scratch_bytes = (elems + 64) * (p->channels_last ? 4 : 4 + 4);
+    if (p->is_walk && qk_pool_walk_scratch(p) > p->scratch_bytes) p->scratch_bytes = qk_pool_walk_scratch(p);
+    p->scratch_bytes = (p->scratch_bytes + 63) / 64 * 64;
     return true;
 }
 
@@ -105,36 +79,6 @@ static uint8_t lowest(qdq_dtype d) {
     return d == QDQ_DTYPE_S8 ? 0x80 : 0;
 }
 
-/* The formula for every sum there is, in integers: the ties are seen where they are, and then all is compared. */
-static qk_pool_mean mean_of(const qk_pool *p, const qk_pool_quant *q, int32_t n) {
-    const qk_pool_mean none = {0};
-    const int32_t src_flip = p->src == QDQ_DTYPE_S8 ? 128 : 0, dst_flip = p->dst == QDQ_DTYPE_S8 ? 128 : 0;
-    const double ratio = (double)q->src_scale / (double)q->dst_scale / n;
-    const double add = q->dst_zp + dst_flip - ratio * n * (q->src_zp + src_flip);
-    /* the product of 16 bits, and what is a whole number of 15 bits with its sign */
-    if (n < 2 || n > QK_POOL_GRID_TAPS || !(ratio >= 0x1p-6 && ratio < 0.999) || !(fabs(add) < 16000.0)) return none;
-    qk_pool_mean m = {.n = n, .factor = (uint16_t)lrint(ratio * 65536.0), .add = (int32_t)lrint(add * 65536.0)};
-    m.to_signed = dst_flip != 0;
-    m.near = (uint16_t)(n * 255 / 2 + 2); /* what the rounded factor may be off */
-    const qk_pool_end end = {
-        n * (q->src_zp + src_flip), (float)((double)q->src_scale / (double)n), q->dst_scale, q->dst_zp, q->add_zp_first,
-        p->dst == QDQ_DTYPE_S8};
-    uint8_t results[QK_POOL_GRID_TAPS * 255 + 1];
-    int32_t sums[QK_POOL_GRID_TAPS * 255 + 1];
-    const int32_t n_sums = n * 255 + 1;
-    for (int32_t s = 0; s < n_sums; s++)
-        sums[s] = s;
-    p->row->finish(sums, results, (size_t)n_sums, &end);
-    for (int32_t s = 0; s < n_sums; s++) {
-        const int64_t fixed = (int64_t)s * m.factor + m.add, whole = fixed >> 16, part = fixed & 0xffff;
-        if (part < 0x8000 - m.near || part > 0x8000 + m.near || whole < 0 || whole > 255) continue;
-        if ((results[s] ^ dst_flip) > whole) m.ties[whole / 8] |= (uint8_t)(1 << whole % 8);
-    }
-    for (int32_t s = 0; s < n_sums; s++)
-        if (results[s] != qk_pool_mean_of(&m, (uint32_t)s)) return none;
-    return m;
-}
-
 bool qk_pool_quant_init(const qk_pool *p, float src_scale, int32_t src_zp, float dst_scale, int32_t dst_zp,
                         bool add_zp_first, qk_pool_quant *out) {
     *out = (qk_pool_quant){.src_scale = src_scale, .dst_scale = dst_scale, .src_zp = src_zp, .dst_zp = dst_zp};
@@ -142,10 +86,13 @@ bool qk_pool_quant_init(const qk_pool *p, float src_scale, int32_t src_zp, float
     if (!p->is_max) {
         if (src_zp < -512 || src_zp > 512) return false; /* keeps the sums in 32 bits */
         const int64_t taps = p->kernel[0] * p->kernel[1] * p->kernel[2];
-        if (taps <= QK_POOL_GRID_TAPS) out->mean = mean_of(p, out, (int32_t)taps);
+        if (taps > QK_POOL_GRID_TAPS) return true;
+        out->mean = qk_pool_mean_make(p, out, (int32_t)taps, (int32_t)taps, QK_POOL_FIXED);
+        out->is_walk = p->is_walk && qk_pool_walk_means(p, out);
         return true;
     }
     if (!(src_scale > 0.0f) || isinf(src_scale)) return false;
+    out->is_walk = p->is_walk;
     int32_t low = p->dst == QDQ_DTYPE_S8 ? INT8_MIN : 0;
     bool zp_fits = dst_zp >= low && dst_zp <= low + 255;
     out->is_same = p->src == p->dst && src_scale == dst_scale && src_zp == dst_zp && zp_fits && src_scale >= 0x1p-60f &&
@@ -167,13 +114,6 @@ static void requantize(const qk_pool_quant *q, uint8_t *dst, size_t n) {
             dst[i] = q->table[dst[i]];
 }
 
-static qk_pool_end end_of(const qk_pool *p, const qk_pool_quant *q, int64_t taps, int64_t counted) {
-    int64_t n = p->count_pad ? counted : taps;
-    float factor = (float)((double)q->src_scale / (double)n);
-    return (qk_pool_end){(int32_t)(taps * q->src_zp), factor, q->dst_scale, q->dst_zp, q->add_zp_first,
-                         p->dst == QDQ_DTYPE_S8};
-}
-
 /* Which row of outputs a task is; a plane is an image when channels are last. */
 typedef struct place {
     int64_t task, plane, od, oh;
@@ -186,22 +126,14 @@ typedef struct lot {
     bool is_first; /* nothing was handed over yet */
 } lot;
 
-/* Outputs first … end-1 along an axis have whole windows. */
-static void whole_windows(const qk_pool *p, int axis, int64_t *first, int64_t *end) {
-    const int64_t reach = (p->kernel[axis] - 1) * p->dilation[axis] + 1,
-                  room = p->in[axis] + p->pad_begin[axis] - reach;
-    *first = smaller(steps_below(p->pad_begin[axis], p->stride[axis]), p->out[axis]);
-    *end = room < 0 ? *first : larger(smaller(room / p->stride[axis] + 1, p->out[axis]), *first);
-}
-
 /* A row of outputs whose windows are whole along d and h: those that are along w, too, as a grid that has a row per window and a
  * column per channel. Returns how many are done from output `first` on. */
 static int64_t whole_last(const qk_pool *p, const qk_pool_quant *q, const uint8_t *src, uint8_t *dst, const window *d,
                           const window *h, int64_t *first) {
     const int64_t taps = p->kernel[0] * p->kernel[1] * p->kernel[2], row = p->in[2] * p->c;
     int64_t end;
-    if (taps > QK_POOL_GRID_TAPS || (!p->is_max && q->mean.n == 0) || d->end - d->first != p->kernel[0] ||
-        h->end - h->first != p->kernel[1])
+    if (taps > QK_POOL_GRID_TAPS || (!p->is_max && q->mean.form == QK_POOL_NO_MEAN) ||
+        d->end - d->first != p->kernel[0] || h->end - h->first != p->kernel[1])
         return 0;
     whole_windows(p, 2, first, &end);
     if (end == *first) return 0;
@@ -503,7 +435,7 @@ static bool run_grid(const qk_pool *p, const qk_pool_quant *q, const uint8_t *sr
         whole_windows(p, a, &first[a], &end[a]);
     const int64_t top = larger(first[1], at.oh), bottom = larger(smaller(end[1], at.oh + n), top);
     const int64_t wide = end[2] - first[2], n_rows = bottom - top;
-    if (n_rows == 0 || wide < 8 || (!p->is_max && q->mean.n == 0)) return false;
+    if (n_rows == 0 || wide < 8 || (!p->is_max && q->mean.form == QK_POOL_NO_MEAN)) return false;
     const uint8_t *plane = src + at.plane * p->in[1] * p->in[2];
     uint8_t *rows_dst = dst + (at.task + top - at.oh) * p->out[2];
     const int64_t y = top * p->stride[1] - p->pad_begin[1];
@@ -538,6 +470,12 @@ void qk_pool_run(const qk_pool *pool, const qk_pool_quant *quant, const void *sr
     at.oh = at.task % pool->out[1];
     at.od = at.task / pool->out[1] % pool->out[0];
     at.plane = at.task / pool->out[1] / pool->out[0];
+    if (quant->is_walk) {
+        const size_t row = (size_t)(pool->out[2] * (pool->channels_last ? pool->c : 1));
+        qk_pool_walk_run(pool, quant, src, dst, first, n, scratch);
+        if (pool->is_max) requantize(quant, (uint8_t *)dst + first * row, n * row);
+        return;
+    }
     while (pool->is_grid && n > 0) {
         const int64_t n_rows = smaller((int64_t)n, pool->out[1] - at.oh);
         if (!run_grid(pool, quant, src, dst, at, n_rows, scratch)) break;
