@@ -45,7 +45,8 @@ bool qk_conv_init(qk_conv *c) {
     c->g = c->groups;
     c->k = c->ic;
     c->m = c->oc;
-    c->is_depthwise = c->ic == 1 && c->oc == 1 && !c->transposed;
+    const bool is_narrow = (c->ic == 4 || c->ic == 8) && c->groups > 1 && !c->is_float;
+    c->is_depthwise = c->ic == c->oc && (c->ic == 1 || is_narrow) && !c->transposed;
     if (!(c->is_depthwise ? qk_conv_depthwise_init : qk_conv_panels_init)(c)) return false;
     c->terms_bytes = end_at(c) + 8 * c->n_slots;
     return true;

@@ -32,13 +32,13 @@ typedef struct qk_conv {
     int64_t in[3], out[3], kernel[3], stride[3], dilation[3], pad_begin[3];
     int64_t src_stride; /* at least groups * ic */
     /* set by qk_conv_init, which may also see a pointwise convolution as one line of pixels */
-    bool is_float, is_depthwise;
-    bool is_woven;   /* depthwise: outputs share columns */
-    bool is_copied;  /* else: lines are copied, with padding, to where tiles read them; and if so … */
-    bool is_fused;   /* … the taps along w are one run of elements */
-    const void *row; /* the level's functions */
-    int64_t merged;  /* groups that are computed as one, with zeros between them */
-    int64_t g, k, m; /* then: groups, channels in and out of each */
+    bool is_float, is_depthwise; /* of one channel, or of groups of a few that are as many out as in */
+    bool is_woven;               /* depthwise: outputs share columns */
+    bool is_copied;              /* else: lines are copied, with padding, to where tiles read them; and if so … */
+    bool is_fused;               /* … the taps along w are one run of elements */
+    const void *row;             /* the level's functions */
+    int64_t merged;              /* groups that are computed as one, with zeros between them */
+    int64_t g, k, m;             /* then: groups, channels in and out of each */
     size_t n_panels, panel_cols, n_slots; /* of output channels; with those that only fill, n_slots of all groups */
     size_t n_taps, tap_k;                 /* runs that a row of products consists of; dwords of one */
     size_t panel_bytes, table_bytes, lines_bytes, line_bytes;

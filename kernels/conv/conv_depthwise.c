@@ -1,4 +1,4 @@
-/* One channel in, one out: lines are woven to columns, columns summed up with the weights (conv_dw_row.h). Where the window is one
+/* One channel in, one out, or a few: lines are woven to columns, columns summed up with the weights (conv_dw_row.h). Where the window is one
  * that the level reads where it lies, and results are made in registers, nothing is written but these. */
 #include "kernels/conv/conv_dw_row.h"
 #include "kernels/conv/conv_impl.h"
@@ -25,8 +25,16 @@ enum {
 static const qk_dw_row *row_of(const qk_conv *c) {
     return c->row;
 }
-static size_t n_groups(const qk_conv *c) {
-    return (size_t)qk_ceil_div(c->kernel[0] * c->kernel[1], (int64_t)row_of(c)->taps);
+static int64_t n_channels(const qk_conv *c) { /* in, and out */
+    return c->groups * c->ic;
+}
+/* Sets of columns. Of one channel: of some lines each. Of groups: of some channels of a line. */
+static size_t n_parts(const qk_conv *c) {
+    return (size_t)c->ic / row_of(c)->taps;
+}
+static size_t n_sets(const qk_conv *c) {
+    const int64_t lines = c->kernel[0] * c->kernel[1];
+    return c->ic == 1 ? (size_t)qk_ceil_div(lines, (int64_t)row_of(c)->taps) : (size_t)lines * n_parts(c);
 }
 /* Columns from one output to the next, and from one tap to the next. */
 static int64_t column_stride(const qk_conv *c) {
@@ -44,7 +52,7 @@ static int64_t in_lots(int64_t n) {
 
 /* Is the source read where it lies, where results are made in registers? */
 static bool is_direct(const qk_conv *c) {
-    if (row_of(c)->strip == NULL) return false;
+    if ((c->ic == 1 ? row_of(c)->strip : row_of(c)->group_strip) == NULL) return false;
     if (c->is_float) return c->src == QDQ_DTYPE_F32 && c->kernel[0] * c->kernel[1] <= QK_DW_MOST_LINES;
     return c->kernel[0] == 1 && c->kernel[1] == 3 && c->kernel[2] == 3 && c->dilation[2] == 1 && c->stride[2] <= 2;
 }
@@ -63,12 +71,12 @@ bool qk_conv_depthwise_init(qk_conv *c) {
     c->ends = row_of(c)->ends;
     c->is_woven = true;
     if (span_of(c, QK_DW_OUTPUTS) > MAX_SPAN) c->is_woven = span_of(c, QK_DW_OUTPUTS) <= c->kernel[2] * QK_DW_OUTPUTS;
-    const int64_t budget = COLUMNS / (int64_t)n_groups(c); /* all sets of lines in L1 */
+    const int64_t budget = COLUMNS / (int64_t)n_sets(c); /* all sets of lines in L1 */
     const int64_t most = qk_larger(1, (budget - (c->kernel[2] - 1) * column_dilation(c) - 1) / column_stride(c) + 1);
     c->n_chunks[2] = qk_ceil_div(c->out[2], in_lots(most));
     c->chunk[2] = c->n_chunks[2] == 0 ? 0 : qk_smaller(in_lots(qk_ceil_div(c->out[2], c->n_chunks[2])), c->out[2]);
     c->panel_cols = QK_DW_BLOCK;
-    c->n_panels = (size_t)qk_ceil_div(c->groups, QK_DW_BLOCK);
+    c->n_panels = (size_t)qk_ceil_div(n_channels(c), QK_DW_BLOCK);
     c->n_slots = c->n_panels * QK_DW_BLOCK;
     const int64_t planes = c->n * c->out[0] * (int64_t)c->n_panels; /* a task is some lines of one */
     const int64_t lines = qk_smaller(MAX_LINES, qk_larger(1, planes * c->out[1] / FEW_TASKS));
@@ -77,13 +85,13 @@ bool qk_conv_depthwise_init(qk_conv *c) {
     c->n_chunks[1] = c->out[1] == 0 ? 0 : qk_ceil_div(c->out[1], c->chunk[1]);
     c->n_tasks = (size_t)(planes * c->n_chunks[1]);
     if (c->out[2] == 0) c->n_tasks = 0;
-    const size_t taps = n_groups(c) * (size_t)c->kernel[2];
+    const size_t taps = n_sets(c) * (size_t)c->kernel[2];
     const size_t span = (size_t)span_of(c, in_lots(qk_larger(c->chunk[2], 1)));
     size_t columns;
     if (__builtin_mul_overflow(taps, (size_t)BLOCK_BYTES, &c->panel_bytes) ||
         __builtin_mul_overflow(c->panel_bytes, c->n_panels + 1, &c->packed_bytes) ||
         __builtin_add_overflow(c->packed_bytes, c->n_slots * 4, &c->packed_bytes) ||
-        __builtin_mul_overflow(n_groups(c) * BLOCK_BYTES, span, &columns))
+        __builtin_mul_overflow(n_sets(c) * BLOCK_BYTES, span, &columns))
         return false;
     const size_t sums = (size_t)in_lots(qk_larger(c->chunk[2], 1)) * BLOCK_BYTES;
     return !__builtin_add_overflow(columns, 2 * sums + BLOCK_BYTES, &c->scratch_bytes);
@@ -97,31 +105,46 @@ static void put(const qk_conv *c, int32_t *dword, size_t tap, int32_t value) {
         ((int16_t *)(void *)dword)[tap] = (int16_t)value;
 }
 
-void qk_conv_depthwise_pack(const qk_conv *c, const qk_conv_weights *w, void *packed) {
-    int32_t *totals = packed, *data = totals + c->n_slots;
-    const size_t taps = row_of(c)->taps, block = c->panel_bytes / 4, width = (size_t)c->kernel[2];
+/* Where weight `in` of line `line` is: set and place in the dword. */
+static size_t set_of(const qk_conv *c, size_t line, size_t in, size_t *tap_out) {
+    const size_t taps = row_of(c)->taps;
+    *tap_out = (c->ic == 1 ? line : in) % taps;
+    return c->ic == 1 ? line / taps : line * n_parts(c) + in / taps;
+}
+
+/* The weights of all channels at one place of the window, from input `in` of their group. */
+static void pack_place(const qk_conv *c, const qk_conv_weights *w, int64_t from, size_t line, size_t kw, size_t in,
+                       int32_t *totals) {
+    int32_t *data = totals + c->n_slots;
+    const size_t block = c->panel_bytes / 4;
+    size_t tap;
+    const size_t set = set_of(c, line, in, &tap), at = (set * (size_t)c->kernel[2] + kw) * QK_DW_BLOCK;
+    for (int64_t ch = 0; ch < n_channels(c); ch++) {
+        const int64_t weight = from + ch / c->oc * w->g_stride + ch % c->oc * w->o_stride + (int64_t)in * w->i_stride;
+        int32_t *to = data + (size_t)(ch / QK_DW_BLOCK) * block + at + ch % QK_DW_BLOCK;
+        if (c->is_float) {
+            const float f = qk_conv_weight_f32(c, w, weight);
+            memcpy(to, &f, sizeof f);
+            continue;
+        }
+        const int32_t value = qk_conv_weight(c, w, weight);
+        put(c, to, tap, value);
+        totals[ch] = (int32_t)((uint32_t)totals[ch] + (uint32_t)value);
+    }
     int32_t *ones = data + c->n_panels * block;
+    for (size_t i = 0; i < QK_DW_BLOCK && !c->is_float; i++)
+        put(c, ones + at + i, tap, 1);
+}
+
+void qk_conv_depthwise_pack(const qk_conv *c, const qk_conv_weights *w, void *packed) {
     memset(packed, 0, c->packed_bytes);
     for (int64_t line = 0; line < c->kernel[0] * c->kernel[1]; line++)
-        for (int64_t kw = 0; kw < c->kernel[2]; kw++) {
-            const int64_t kd = line / c->kernel[1], kh = line % c->kernel[1];
-            const size_t group = (size_t)line / taps, tap = (size_t)line % taps;
-            const size_t at = (group * width + (size_t)kw) * QK_DW_BLOCK;
-            for (int64_t ch = 0; ch < c->groups; ch++) {
-                const int64_t from = ch * w->g_stride + kd * w->k_stride[0] + kh * w->k_stride[1] + kw * w->k_stride[2];
-                int32_t *to = data + (size_t)(ch / QK_DW_BLOCK) * block + at + ch % QK_DW_BLOCK;
-                if (c->is_float) {
-                    const float f = qk_conv_weight_f32(c, w, from);
-                    memcpy(to, &f, sizeof f);
-                    continue;
-                }
-                const int32_t value = qk_conv_weight(c, w, from);
-                put(c, to, tap, value);
-                totals[ch] = (int32_t)((uint32_t)totals[ch] + (uint32_t)value);
+        for (int64_t kw = 0; kw < c->kernel[2]; kw++)
+            for (int64_t in = 0; in < c->ic; in++) {
+                const int64_t kd = line / c->kernel[1], kh = line % c->kernel[1];
+                const int64_t from = kd * w->k_stride[0] + kh * w->k_stride[1] + kw * w->k_stride[2];
+                pack_place(c, w, from, (size_t)line, (size_t)kw, (size_t)in, packed);
             }
-            for (size_t i = 0; i < QK_DW_BLOCK && !c->is_float; i++)
-                put(c, ones + at + i, tap, 1);
-        }
 }
 
 /* What a thread works with. */
@@ -145,12 +168,12 @@ static const uint8_t *line_at(const job *j, size_t i) {
            j->channel * qk_conv_elem_bytes(c);
 }
 
-/* The lines of set `group`. */
-static qk_dw_lines lines_of(const job *j, size_t group) {
+/* The lines of a set. */
+static qk_dw_lines lines_of(const job *j, size_t set) {
     const qk_conv *c = j->c;
     qk_dw_lines l = {.n_channels = j->n_channels, .flip = c->is_float ? 0 : qk_conv_src_flip(c), .type = c->src};
-    const size_t taps = row_of(c)->taps, n_lines = (size_t)(c->kernel[0] * c->kernel[1]);
-    for (size_t i = group * taps; i < n_lines && l.n < taps; i++, l.n++) {
+    const size_t most = c->ic == 1 ? row_of(c)->taps : 1, n_lines = (size_t)(c->kernel[0] * c->kernel[1]);
+    for (size_t i = c->ic == 1 ? set * most : set / n_parts(c); i < n_lines && l.n < most; i++, l.n++) {
         const uint8_t *line = line_at(j, i);
         l.line[l.n] = line != NULL ? line : j->padding;
         l.step[l.n] = line != NULL ? (size_t)c->src_stride * qk_conv_elem_bytes(c) : 0;
@@ -158,11 +181,18 @@ static qk_dw_lines lines_of(const job *j, size_t group) {
     return l;
 }
 
-/* n columns of the source from x on to columns from `at` on; x may lie in the padding, all of it. */
-static void weave_some(const job *j, const qk_dw_lines *lines, int64_t x, int64_t n, int32_t *out) {
+static void weave(const job *j, const qk_dw_lines *lines, size_t set, size_t n, int32_t *out) {
     const qk_conv *c = j->c;
-    const qk_dw_row *row = row_of(c);
-    const size_t lanes = row->lanes;
+    if (c->ic == 1)
+        row_of(c)->weave(lines, n, out, j->plane);
+    else
+        row_of(c)->spread(lines, (size_t)c->ic, set % n_parts(c), n, out, j->plane);
+}
+
+/* n columns of the source from x on to columns from `at` on; x may lie in the padding, all of it. */
+static void weave_some(const job *j, const qk_dw_lines *lines, size_t set, int64_t x, int64_t n, int32_t *out) {
+    const qk_conv *c = j->c;
+    const size_t lanes = row_of(c)->lanes;
     const int64_t left = qk_smaller(qk_larger(-x, 0), n), right = qk_larger(qk_smaller(c->in[2] - x, n), left);
     if (left > 0 || right < n) {
         qk_dw_lines pad = *lines;
@@ -170,29 +200,29 @@ static void weave_some(const job *j, const qk_dw_lines *lines, int64_t x, int64_
             pad.line[i] = j->padding;
             pad.step[i] = 0;
         }
-        row->weave(&pad, (size_t)left, out, j->plane);
-        row->weave(&pad, (size_t)(n - right), out + (size_t)right * lanes, j->plane);
+        weave(j, &pad, set, (size_t)left, out);
+        weave(j, &pad, set, (size_t)(n - right), out + (size_t)right * lanes);
     }
     if (right == left) return;
     qk_dw_lines in = *lines;
     for (size_t i = 0; i < in.n; i++)
         in.line[i] += (size_t)(x + left) * in.step[i];
-    row->weave(&in, (size_t)(right - left), out + (size_t)left * lanes, j->plane);
+    weave(j, &in, set, (size_t)(right - left), out + (size_t)left * lanes);
 }
 
 static void weave_all(const job *j, int64_t ow, int64_t n_out) {
     const qk_conv *c = j->c;
-    for (size_t g = 0; g < n_groups(c); g++) {
+    for (size_t g = 0; g < n_sets(c); g++) {
         const qk_dw_lines lines = lines_of(j, g);
         int32_t *out = j->columns + g * j->plane * QK_DW_BLOCK;
         const int64_t x = ow * c->stride[2] - c->pad_begin[2];
         if (c->is_woven) {
-            weave_some(j, &lines, x, span_of(c, n_out), out);
+            weave_some(j, &lines, g, x, span_of(c, n_out), out);
             continue;
         }
         for (int64_t i = 0; i < n_out; i++)
             for (int64_t k = 0; k < c->kernel[2]; k++)
-                weave_some(j, &lines, x + i * c->stride[2] + k * c->dilation[2], 1,
+                weave_some(j, &lines, g, x + i * c->stride[2] + k * c->dilation[2], 1,
                            out + (size_t)(i * c->kernel[2] + k) * row_of(c)->lanes);
     }
 }
@@ -217,7 +247,7 @@ static void run_line(const job *j, int32_t (*sums)[QK_DW_BLOCK], size_t block) {
     const qk_conv *c = j->c;
     const int32_t *weights = (const int32_t *)j->r->packed + c->n_slots, *terms = j->r->terms;
     const size_t block_dwords = c->panel_bytes / 4;
-    const qk_dw_taps taps = {.n_groups = n_groups(c),
+    const qk_dw_taps taps = {.n_groups = n_sets(c),
                              .group = j->plane * QK_DW_BLOCK,
                              .kernel = (size_t)c->kernel[2],
                              .dilation = (size_t)column_dilation(c),
@@ -264,10 +294,11 @@ static void run_direct(job *j, size_t block, int64_t oh, int64_t end) {
                                .kernel = (size_t)c->kernel[2],
                                .dilation = (size_t)c->dilation[2],
                                .n_channels = j->n_channels,
+                               .in_group = (size_t)c->ic,
                                .flip = c->is_float ? 0 : qk_conv_src_flip(c),
                                .init = c->is_float ? NULL : (const int32_t *)j->r->terms + j->channel,
                                .dst_step = (ptrdiff_t)c->out[2] * e.step};
-    row_of(c)->strip(&strip, &e);
+    (c->ic == 1 ? row_of(c)->strip : row_of(c)->group_strip)(&strip, &e);
 }
 
 void qk_conv_depthwise_run(const qk_conv *c, const qk_conv_run *r, size_t first, size_t n, void *scratch) {
@@ -286,7 +317,7 @@ void qk_conv_depthwise_run(const qk_conv *c, const qk_conv_run *r, size_t first,
         j.od = left % c->out[0];
         j.image = left / c->out[0];
         j.channel = block * QK_DW_BLOCK;
-        j.n_channels = (size_t)qk_smaller(QK_DW_BLOCK, c->groups - (int64_t)j.channel);
+        j.n_channels = (size_t)qk_smaller(QK_DW_BLOCK, n_channels(c) - (int64_t)j.channel);
         if (direct) {
             run_direct(&j, block, oh, end);
             continue;

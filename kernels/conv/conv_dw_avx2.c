@@ -46,4 +46,17 @@ static void weave(const qk_dw_lines *l, size_t n, int32_t *out, size_t plane) {
     }
 }
 
-const qk_dw_row qk_dw_row_avx2 = {QK_ISA_avx2, 2, LANES, weave, sum_outputs, true, NULL};
+static void spread(const qk_dw_lines *l, size_t in_group, size_t part, size_t n, int32_t *out, size_t plane) {
+    const __m128i flip = _mm_set1_epi8((char)l->flip);
+    int32_t from[LANES];
+    for (size_t c = 0; c < LANES; c++)
+        from[c] = (int32_t)(c / in_group * (in_group / 2) + part);
+    for (size_t c = 0; c < l->n_channels; c += LANES, out += plane * LANES)
+        for (size_t i = 0; i < n; i++) {
+            const __m128i x = _mm_xor_si128(qv_load1(l->line[0] + i * l->step[0] + c, l->n_channels - c), flip);
+            const __m256i words = _mm256_castsi128_si256(_mm_cvtepu8_epi16(x));
+            VSTORE(out + i * LANES, _mm256_permutevar8x32_epi32(words, VLOAD(from)));
+        }
+}
+
+const qk_dw_row qk_dw_row_avx2 = {QK_ISA_avx2, 2, LANES, weave, sum_outputs, spread, true, NULL, NULL};

@@ -34,4 +34,17 @@ static void weave(const qk_dw_lines *l, size_t n, int32_t *out, size_t plane) {
     }
 }
 
-const qk_dw_row qk_dw_row_avx512 = {QK_ISA_avx512, 2, LANES, weave, sum_outputs, true, NULL};
+static void spread(const qk_dw_lines *l, size_t in_group, size_t part, size_t n, int32_t *out, size_t plane) {
+    int32_t from[LANES];
+    for (size_t c = 0; c < LANES; c++)
+        from[c] = (int32_t)(c / in_group * (in_group / 2) + part);
+    for (size_t c = 0; c < l->n_channels; c += LANES, out += plane * LANES) {
+        const __mmask16 lanes = qk512_lanes(l->n_channels - c);
+        for (size_t i = 0; i < n; i++) {
+            const __m256i x = _mm256_cvtepu8_epi16(line_at(l, 0, i * l->step[0] + c, lanes));
+            VSTORE(out + i * LANES, _mm512_permutexvar_epi32(VLOAD(from), _mm512_castsi256_si512(x)));
+        }
+    }
+}
+
+const qk_dw_row qk_dw_row_avx512 = {QK_ISA_avx512, 2, LANES, weave, sum_outputs, spread, true, NULL, NULL};

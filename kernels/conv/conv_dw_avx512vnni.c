@@ -107,6 +107,22 @@ static void weave(const qk_dw_lines *l, size_t n, int32_t *out, size_t plane) {
 #undef VF
 #undef MASK
 
+/* All 64 channels of a column are 16 dwords. */
+static void spread(const qk_dw_lines *l, size_t in_group, size_t part, size_t n, int32_t *out, size_t plane) {
+    const __mmask64 lanes = l->n_channels >= 64 ? ~(__mmask64)0 : ((__mmask64)1 << l->n_channels) - 1;
+    const __m512i flip = _mm512_set1_epi8((char)l->flip);
+    int32_t from[QK_DW_BLOCK];
+    for (size_t c = 0; c < QK_DW_BLOCK; c++)
+        from[c] = (int32_t)(c / in_group * (in_group / 4) + part);
+    for (size_t i = 0; i < n; i++) {
+        const __m512i x = _mm512_xor_si512(_mm512_maskz_loadu_epi8(lanes, l->line[0] + i * l->step[0]), flip);
+        for (size_t c = 0; c < l->n_channels; c += LANES)
+            VSTORE(out + c * plane + i * LANES, _mm512_permutexvar_epi32(VLOAD(from + c), x));
+    }
+}
+
+#include "kernels/conv/conv_dw_groups_body.h"
+
 static void strip(const qk_dw_strip *l, const qk_conv_end *e) {
     if (l->n_channels > 32)
         strip_of_64(l, e);
@@ -116,4 +132,5 @@ static void strip(const qk_dw_strip *l, const qk_conv_end *e) {
         strip_of_16(l, e);
 }
 
-const qk_dw_row qk_dw_row_avx512vnni = {QK_ISA_avx512vnni, 4, LANES, weave, sum_outputs, true, strip};
+const qk_dw_row qk_dw_row_avx512vnni = {QK_ISA_avx512vnni, 4, LANES, weave, sum_outputs, spread, true, strip,
+                                        group_strip};

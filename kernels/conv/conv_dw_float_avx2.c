@@ -38,4 +38,4 @@ static void weave(const qk_dw_lines *l, size_t n, int32_t *out, size_t plane) {
             VSTORE(out + i * LANES, values_at(l->line[0] + i * l->step[0], c, l->n_channels - c, l->type));
 }
 
-const qk_dw_row qk_dw_float_row_avx2 = {QK_ISA_avx2, 1, LANES, weave, sum_outputs, true, any_strip};
+const qk_dw_row qk_dw_float_row_avx2 = {QK_ISA_avx2, 1, LANES, weave, sum_outputs, NULL, true, any_strip, NULL};

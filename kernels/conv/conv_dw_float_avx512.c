@@ -63,8 +63,7 @@ QK_INLINE void three_columns(const qk_dw_strip *l, const qk_conv_end *all, size_
     const uint8_t *const *line = l->line;
     for (size_t i = 0; i < l->n_lines; i++, line += 3) {
         POINT(0)
-        POINT(1) POINT(2) uint8_t *to = e->dst + (ptrdiff_t)i * l->dst_step,
-                                  *stop = to + (ptrdiff_t)l->n_out * e->step;
+        POINT(1) POINT(2) uint8_t *to = e->dst + (ptrdiff_t)i * l->dst_step, *stop = to + (ptrdiff_t)l->n_out * e->step;
         int64_t x = -l->pad;
         ptrdiff_t at = x * step;
         VEC a0 = none, a1 = none, b0 = none, b1 = none, c0 = none, c1 = none;
@@ -117,4 +116,4 @@ static void strip(const qk_dw_strip *l, const qk_conv_end *e) {
     if (c < l->n_channels) three_columns(l, e, c, l->n_channels - c, 1);
 }
 
-const qk_dw_row qk_dw_float_row_avx512 = {QK_ISA_avx512, 1, LANES, weave, sum_outputs, true, strip};
+const qk_dw_row qk_dw_float_row_avx512 = {QK_ISA_avx512, 1, LANES, weave, sum_outputs, NULL, true, strip, NULL};

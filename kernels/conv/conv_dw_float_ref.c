@@ -29,4 +29,4 @@ static void sum_outputs(const qk_dw_taps *t, const int32_t *columns, const int32
         }
 }
 
-const qk_dw_row qk_dw_float_row_ref = {QK_ISA_ref, 1, 1, weave, sum_outputs, false, NULL};
+const qk_dw_row qk_dw_float_row_ref = {QK_ISA_ref, 1, 1, weave, sum_outputs, NULL, false, NULL, NULL};

@@ -19,6 +19,14 @@ static void weave(const qk_dw_lines *l, size_t n, int32_t *out, size_t plane) {
         }
 }
 
+static void spread(const qk_dw_lines *l, size_t in_group, size_t part, size_t n, int32_t *out, size_t plane) {
+    for (size_t c = 0; c < l->n_channels; c++)
+        for (size_t i = 0; i < n; i++) {
+            const uint8_t *x = l->line[0] + i * l->step[0] + c / in_group * in_group + 2 * part;
+            out[c * plane + i] = pair_of(x[0] ^ l->flip, x[1] ^ l->flip);
+        }
+}
+
 static uint32_t dot(int32_t x, int32_t w) {
     int16_t a[2], b[2];
     memcpy(a, &x, sizeof a);
@@ -40,4 +48,4 @@ static void sum_outputs(const qk_dw_taps *t, const int32_t *columns, const int32
         }
 }
 
-const qk_dw_row qk_dw_row_ref = {QK_ISA_ref, 2, 1, weave, sum_outputs, false, NULL};
+const qk_dw_row qk_dw_row_ref = {QK_ISA_ref, 2, 1, weave, sum_outputs, spread, false, NULL, NULL};

@@ -42,7 +42,9 @@ typedef struct qk_dw_strip {
     size_t n_lines, n_window;   /* of outputs; of the window, at most QK_DW_MOST_LINES */
     size_t step;                /* bytes from column to column */
     const int32_t
-        *weights; /* of floats: [line of the window][tap][QK_DW_BLOCK]; integers: [tap][QK_DW_BLOCK], bytes of lines */
+        *weights;    /* of floats: [line of the window][tap][QK_DW_BLOCK]; integers: [tap][QK_DW_BLOCK], bytes of lines;
+                            * groups: [line][part][tap][QK_DW_BLOCK], bytes of channels */
+    size_t in_group; /* 1, 4 or 8 channels */
     const uint8_t *padding; /* a pixel of zero points */
     int64_t width, pad;     /* columns of the source, and before it */
     size_t n_out, stride, kernel, dilation, n_channels;
@@ -62,9 +64,13 @@ typedef struct qk_dw_row {
      * no sums, but what that says of n outputs; to bytes only from integers. */
     void (*sum)(const qk_dw_taps *taps, const int32_t *columns, const int32_t *weights, const int32_t *init, size_t n,
                 const qk_conv_end *end, int32_t (*sums)[QK_DW_BLOCK]);
+    /* The same of one line of groups: `in_group` channels go to as many, `taps` of them at a time. Lane c of a column holds those
+     * from part * taps on of the group of channel c. */
+    void (*spread)(const qk_dw_lines *line, size_t in_group, size_t part, size_t n, int32_t *out, size_t plane);
     bool ends;
     /* The results; NULL: there is no such way. */
     void (*strip)(const qk_dw_strip *strip, const qk_conv_end *end);
+    void (*group_strip)(const qk_dw_strip *strip, const qk_conv_end *end);
 } qk_dw_row;
 
 #define QK_DW(level) extern const qk_dw_row qk_dw_row_##level;
