@@ -13,7 +13,7 @@ static dnnl_primitive_attr_t attr_of(bench_peer *p, const bench_tensor *src, con
     return attr;
 }
 
-bench_peer *bench_peer_softmax(const bench_tensor *src, const bench_tensor *dst, int axis) {
+bench_peer *bench_peer_softmax(const bench_tensor *src, const bench_tensor *dst, int axis, bool is_log) {
     bench_peer *p = bench_peer_start();
     if (!p) return NULL;
     dnnl_memory_desc_t s = bench_peer_desc(src), d = bench_peer_desc(dst);
@@ -21,8 +21,8 @@ bench_peer *bench_peer_softmax(const bench_tensor *src, const bench_tensor *dst,
     bench_peer_arg(p, DNNL_ARG_SRC, s, src->data);
     bench_peer_arg(p, DNNL_ARG_DST, d, dst->data);
     dnnl_primitive_attr_t attr = attr_of(p, src, dst);
-    (void)dnnl_softmax_forward_primitive_desc_create(&pd, p->engine, dnnl_forward_inference, dnnl_softmax_accurate, s,
-                                                     d, axis, attr);
+    (void)dnnl_softmax_forward_primitive_desc_create(
+        &pd, p->engine, dnnl_forward_inference, is_log ? dnnl_softmax_log : dnnl_softmax_accurate, s, d, axis, attr);
     p = bench_peer_finish(p, pd);
     dnnl_primitive_attr_destroy(attr);
     dnnl_memory_desc_destroy(s);
@@ -51,6 +51,54 @@ bench_peer *bench_peer_layernorm(const bench_tensor *src, const bench_tensor *ds
     return p;
 }
 
+/* gamma and beta, and the descriptor of such a vector. */
+static dnnl_memory_desc_t affine_args(bench_peer *p, const bench_tensor *src, float *gamma, float *beta) {
+    const bench_tensor v = {.dtype = QDQ_DTYPE_F32, .ndims = 1, .dims = {src->dims[1]}, .strides = {1}};
+    dnnl_memory_desc_t g = bench_peer_desc(&v);
+    bench_peer_arg(p, DNNL_ARG_SCALE, g, gamma);
+    bench_peer_arg(p, DNNL_ARG_SHIFT, g, beta);
+    return g;
+}
+
+bench_peer *bench_peer_batchnorm(const bench_tensor *src, const bench_tensor *dst, float *mean, float *variance,
+                                 float *gamma, float *beta) {
+    bench_peer *p = bench_peer_start();
+    if (!p) return NULL;
+    dnnl_memory_desc_t s = bench_peer_desc(src), d = bench_peer_desc(dst), g = affine_args(p, src, gamma, beta);
+    dnnl_primitive_desc_t pd = NULL;
+    bench_peer_arg(p, DNNL_ARG_SRC, s, src->data);
+    bench_peer_arg(p, DNNL_ARG_DST, d, dst->data);
+    bench_peer_arg(p, DNNL_ARG_MEAN, g, mean);
+    bench_peer_arg(p, DNNL_ARG_VARIANCE, g, variance);
+    (void)dnnl_batch_normalization_forward_primitive_desc_create(
+        &pd, p->engine, dnnl_forward_inference, s, d, 1e-5f, dnnl_use_global_stats | dnnl_use_scale | dnnl_use_shift,
+        NULL);
+    p = bench_peer_finish(p, pd);
+    dnnl_memory_desc_destroy(s);
+    dnnl_memory_desc_destroy(d);
+    dnnl_memory_desc_destroy(g);
+    return p;
+}
+
+bench_peer *bench_peer_groupnorm(const bench_tensor *src, const bench_tensor *dst, int64_t groups, float *gamma,
+                                 float *beta) {
+    bench_peer *p = bench_peer_start();
+    if (!p) return NULL;
+    dnnl_memory_desc_t s = bench_peer_desc(src), d = bench_peer_desc(dst), g = affine_args(p, src, gamma, beta);
+    dnnl_primitive_desc_t pd = NULL;
+    bench_peer_arg(p, DNNL_ARG_SRC, s, src->data);
+    bench_peer_arg(p, DNNL_ARG_DST, d, dst->data);
+    dnnl_primitive_attr_t attr = attr_of(p, src, dst);
+    (void)dnnl_group_normalization_forward_primitive_desc_create(&pd, p->engine, dnnl_forward_inference, s, d, groups,
+                                                                 1e-5f, dnnl_use_scale | dnnl_use_shift, attr);
+    p = bench_peer_finish(p, pd);
+    dnnl_primitive_attr_destroy(attr);
+    dnnl_memory_desc_destroy(s);
+    dnnl_memory_desc_destroy(d);
+    dnnl_memory_desc_destroy(g);
+    return p;
+}
+
 bench_peer *bench_peer_sum(const bench_tensor *src, const bench_tensor *dst) {
     bench_peer *p = bench_peer_start();
     if (!p) return NULL;
@@ -67,12 +115,22 @@ bench_peer *bench_peer_sum(const bench_tensor *src, const bench_tensor *dst) {
 
 #else
 
-bench_peer *bench_peer_softmax(const bench_tensor *src, const bench_tensor *dst, int axis) {
-    (void)src, (void)dst, (void)axis;
+bench_peer *bench_peer_softmax(const bench_tensor *src, const bench_tensor *dst, int axis, bool is_log) {
+    (void)src, (void)dst, (void)axis, (void)is_log;
     return NULL;
 }
 bench_peer *bench_peer_layernorm(const bench_tensor *src, const bench_tensor *dst, float *gamma, float *beta) {
     (void)src, (void)dst, (void)gamma, (void)beta;
+    return NULL;
+}
+bench_peer *bench_peer_batchnorm(const bench_tensor *src, const bench_tensor *dst, float *mean, float *variance,
+                                 float *gamma, float *beta) {
+    (void)src, (void)dst, (void)mean, (void)variance, (void)gamma, (void)beta;
+    return NULL;
+}
+bench_peer *bench_peer_groupnorm(const bench_tensor *src, const bench_tensor *dst, int64_t groups, float *gamma,
+                                 float *beta) {
+    (void)src, (void)dst, (void)groups, (void)gamma, (void)beta;
     return NULL;
 }
 bench_peer *bench_peer_sum(const bench_tensor *src, const bench_tensor *dst) {

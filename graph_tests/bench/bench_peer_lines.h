@@ -5,9 +5,14 @@
 #include "bench_peer.h"
 
 /* Softmax; an integer dst has its scale. */
-bench_peer *bench_peer_softmax(const bench_tensor *src, const bench_tensor *dst, int axis);
+bench_peer *bench_peer_softmax(const bench_tensor *src, const bench_tensor *dst, int axis, bool is_log);
 /* LayerNorm over the last axis with gamma and beta. */
 bench_peer *bench_peer_layernorm(const bench_tensor *src, const bench_tensor *dst, float *gamma, float *beta);
+/* BatchNorm or GroupNorm (groups > 0) of an N x C x ... tensor: with C values of each, moments given for the first. */
+bench_peer *bench_peer_batchnorm(const bench_tensor *src, const bench_tensor *dst, float *mean, float *variance,
+                                 float *gamma, float *beta);
+bench_peer *bench_peer_groupnorm(const bench_tensor *src, const bench_tensor *dst, int64_t groups, float *gamma,
+                                 float *beta);
 /* Sum over the axes that are 1 in dst. */
 bench_peer *bench_peer_sum(const bench_tensor *src, const bench_tensor *dst);
 

@@ -65,6 +65,8 @@ void kbench_measure(kbench *b, const kbench_case *c);
 void *kbench_buffer(kbench *b, size_t bytes);
 /* The same for n floats in -1.28 ... 1.27. */
 float *kbench_floats(kbench *b, size_t n);
+/* n elements: these floats as F32, BF16 or F16, else any bytes. */
+void *kbench_typed(kbench *b, qdq_dtype dtype, size_t n);
 /* How many threads the library would use at most for so much work: max_parts. */
 size_t kbench_worth(size_t work, size_t grain);
 /* Part `part` of n elements, cut at multiples of `grain`: its first element; how many through n_out, maybe none. */

@@ -1,5 +1,6 @@
 /* qdq-kbench; see kbench.h and doc/benchmarks.md. */
 #include "kbench_impl.h"
+#include "kernels/simd/scalar.h"
 
 #include <omp.h>
 #include <stdio.h>
@@ -46,6 +47,15 @@ float *kbench_floats(kbench *b, size_t n) {
         state = state * 6364136223846793005u + 1442695040888963407u;
         p[i] = 0.01f * (float)((int)(state >> 56) - 128);
     }
+    return p;
+}
+
+void *kbench_typed(kbench *b, qdq_dtype dtype, size_t n) {
+    if (dtype == QDQ_DTYPE_F32) return kbench_floats(b, n);
+    char *p = kbench_buffer(b, n * qks_bytes(dtype));
+    if (qks_bytes(dtype) == 1) return p;
+    for (size_t i = 0; i < n; i++)
+        qks_store(dtype, p, i, 0.01f * (float)((int)(uint8_t)p[2 * i + 1] - 128));
     return p;
 }
 
