@@ -1,13 +1,5 @@
 /* The functions of a vector level: included once by norm_<level>.c with QK_NORM_LEVEL, its table's name. */
-#include "kernels/norm/norm_row.h"
-#include "kernels/simd/sums8.h"
-#include "kernels/simd/vec.h"
-
-#include <math.h>
-
-/* Elements summed in f32 before the sums go to f64; columns whose parameters are prepared at a time; lines at a time, and their
- * bytes. */
-enum { BLOCK = 4096, ROOM = 2048, GROUP = 8, GROUP_BYTES = 16 * 1024 };
+#include "kernels/norm/norm_moments.h"
 
 static float end_factor(const qk_norm *norm) {
     return qkv_is_x8(norm->dst) ? norm->dst_factor : 1.0f;
@@ -16,112 +8,78 @@ static float end_add(const qk_norm *norm) {
     return qkv_is_x8(norm->dst) ? norm->zp_first : 0.0f;
 }
 
-/* ---- moments ---- */
-
-typedef struct sums {
-    double d, squares; /* of x - c */
-} sums;
-
-/* Sums of x - c and of its square, over a run. */
-QK_INLINE void add_run(qdq_dtype S, const char *x, size_t n, float c, sums *s) {
-    const size_t w = QKV_LANES, b = qkv_bytes(S);
-    const qkv centre = qkv_set(c);
-    for (size_t first = 0; first < n; first += BLOCK) {
-        const size_t end = n - first < BLOCK ? n : first + BLOCK;
-        qkv d[4], q[4];
-        size_t i = first;
-        QK_FOUR_TIMES(k, d[k] = q[k] = qkv_zero());
-        for (; end - i >= 4 * w; i += 4 * w)
-            QK_FOUR_TIMES(k, {
-                const qkv v = qkv_sub(qkv_load(S, x + (i + k * w) * b), centre);
-                d[k] = qkv_add(d[k], v);
-                q[k] = qkv_fma(v, v, q[k]);
-            });
-        for (; end - i >= w; i += w) {
-            const qkv v = qkv_sub(qkv_load(S, x + i * b), centre);
-            d[0] = qkv_add(d[0], v);
-            q[0] = qkv_fma(v, v, q[0]);
-        }
-        if (i < end) {
-            const qkv v = qkv_keep(qkv_sub(qkv_load_n(S, x + i * b, end - i), centre), end - i, qkv_zero());
-            d[1] = qkv_add(d[1], v);
-            q[1] = qkv_fma(v, v, q[1]);
-        }
-        s->d += (double)qkv_hsum(qkv_add(qkv_add(d[0], d[1]), qkv_add(d[2], d[3])));
-        s->squares += (double)qkv_hsum(qkv_add(qkv_add(q[0], q[1]), qkv_add(q[2], q[3])));
-    }
-}
-
-static sums sums_of_runs(qdq_dtype src, const char *x, size_t n_runs, size_t step, size_t n, float c) {
-    sums s = {0.0, 0.0};
-    for (size_t r = 0; r < n_runs; r++)
-        QKV_BY_TYPE(src, S, add_run((qdq_dtype)S, x + r * step, n, c, &s));
-    return s;
-}
-
-static qk_moments moments_of_x8(const qk_norm *norm, const char *x, size_t n_runs, size_t step, size_t n,
-                                double count) {
-    qks_sums s = {0, 0};
-    for (size_t r = 0; r < n_runs; r++) {
-        const qks_sums run =
-            norm->src == QDQ_DTYPE_S8 ? qk_sums8(x + r * step, n, true) : qk_sums8(x + r * step, n, false);
-        s.sum += run.sum;
-        s.squares += run.squares;
-    }
-    const double mean = (double)s.sum / count, zp = (double)norm->src_zp;
-    if (norm->rms) return (qk_moments){0.0, (double)s.squares / count - 2.0 * zp * mean + zp * zp};
-    const double variance = (double)s.squares / count - mean * mean;
-    return (qk_moments){mean, variance > 0.0 ? variance : 0.0};
-}
-
-/* One pass over x - c, where c is the mean of the first vector: of the order of the deviation away from the mean, so that taking its
- * square back costs few digits. Where it is not, a second pass round the mean that was found. */
-static qk_moments moments(const qk_norm *norm, const void *src, size_t n_runs, size_t run_stride, size_t n) {
-    const size_t step = run_stride * qkv_bytes(norm->src), m = n < QKV_LANES ? n : QKV_LANES;
-    const double count = (double)n_runs * (double)n;
-    if (n == 0) return (qk_moments){0.0, 0.0};
-    if (qkv_is_x8(norm->src)) return moments_of_x8(norm, src, n_runs, step, n, count);
-    float c = 0.0f;
-    if (!norm->rms) QKV_BY_TYPE(norm->src, S, c = qkv_hsum(qkv_load_n((qdq_dtype)S, src, m)) / (float)m);
-    if (!isfinite(c)) c = 0.0f;
-    sums s = sums_of_runs(norm->src, src, n_runs, step, n, c);
-    if (norm->rms) return (qk_moments){0.0, s.squares / count};
-    double off = s.d / count, variance = s.squares / count - off * off;
-    if (off * off > 16.0 * variance) {
-        c = (float)((double)c + off);
-        s = sums_of_runs(norm->src, src, n_runs, step, n, c);
-        off = s.d / count;
-        variance = s.squares / count - off * off;
-    }
-    return (qk_moments){(double)c + off, variance < 0.0 ? 0.0 : variance};
-}
+/* Lines of more bytes are taken one by one; of at most so few, the next are looked at early. */
+enum { MANY_BYTES = 32 * 1024, FEW_BYTES = 1024 };
 
 /* ---- lines ---- */
 
-/* v = ((x - mean) * r + c) * gamma + beta, the destination's quantization included. */
+/* Of LINES at most: v = (x - mean) * r + c, the destination's scale in r and c; of bytes, mean is an integer. */
 typedef struct line {
-    float mean, r, c;
-    const float *gamma, *beta;
+    float mean[LINES], r[LINES], c[LINES];
 } line;
 
-QK_INLINE qkv element(const line *l, qkv x, size_t i, size_t m) {
-    const qkv v = qkv_fma(qkv_sub(x, qkv_set(l->mean)), qkv_set(l->r), qkv_set(l->c));
-    if (l->gamma == NULL) return v;
-    if (m == QKV_LANES) return qkv_fma(v, qkv_loadu(l->gamma + i), qkv_loadu(l->beta + i));
-    return qkv_fma(v, qkv_loadu_n(l->gamma + i, m), qkv_loadu_n(l->beta + i, m));
+QK_INLINE qkv standard(const line *l, size_t k, qkv x) {
+    return qkv_fma(qkv_sub(x, qkv_set(l->mean[k])), qkv_set(l->r[k]), qkv_set(l->c[k]));
 }
 
-QK_INLINE void apply_line(qdq_dtype S, qdq_dtype D, const char *x, char *y, size_t n, const line *l) {
+QK_INLINE void apply_run(qdq_dtype S, qdq_dtype D, const char *x, char *y, size_t n, const line *l) {
     const size_t w = QKV_LANES, sb = qkv_bytes(S), db = qkv_bytes(D);
     size_t i = 0;
     for (; n - i >= 4 * w; i += 4 * w) {
         qkv v[4];
-        QK_FOUR_TIMES(k, v[k] = element(l, qkv_load(S, x + (i + k * w) * sb), i + k * w, w));
+        QK_FOUR_TIMES(k, v[k] = standard(l, 0, qkv_load(S, x + (i + k * w) * sb)));
         qkv_store4(D, y + i * db, v);
     }
     for (; n - i >= w; i += w)
-        qkv_store(D, y + i * db, element(l, qkv_load(S, x + i * sb), i, w));
-    if (i < n) qkv_store_n(D, y + i * db, element(l, qkv_load_n(S, x + i * sb, n - i), i, n - i), n - i);
+        qkv_store(D, y + i * db, standard(l, 0, qkv_load(S, x + i * sb)));
+    if (i < n) qkv_store_n(D, y + i * db, standard(l, 0, qkv_load_n(S, x + i * sb, n - i)), n - i);
+}
+
+/* What all lines share. */
+typedef struct affine {
+    const float *gamma, *beta; /* or NULL */
+    float factor, add;         /* of the destination: beta * factor + add is what is added */
+} affine;
+
+QK_INLINE qkv gamma_at(const affine *a, size_t i, size_t m) {
+    return a->gamma == NULL ? qkv_set(1.0f) : m == QKV_LANES ? qkv_loadu(a->gamma + i) : qkv_loadu_n(a->gamma + i, m);
+}
+QK_INLINE qkv beta_at(const affine *a, qdq_dtype D, size_t i, size_t m) {
+    if (a->beta == NULL) return qkv_set(a->add);
+    const qkv b = m == QKV_LANES ? qkv_loadu(a->beta + i) : qkv_loadu_n(a->beta + i, m);
+    return qkv_is_x8(D) ? qkv_fma(b, qkv_set(a->factor), qkv_set(a->add)) : b;
+}
+
+/* Some lines side by side, so that gamma and beta are read once for all of them. */
+QK_INLINE void apply_lines(qdq_dtype S, qdq_dtype D, const char *x, char *y, size_t n_lines, size_t n, const line *l,
+                           const affine *a) {
+    const size_t w = QKV_LANES, sb = qkv_bytes(S), db = qkv_bytes(D);
+    size_t i = 0;
+    for (; n - i >= 4 * w; i += 4 * w) {
+        qkv g[4], b[4];
+        QK_FOUR_TIMES(k, {
+            g[k] = gamma_at(a, i + k * w, w);
+            b[k] = beta_at(a, D, i + k * w, w);
+        });
+        for (size_t r = 0; r < n_lines; r++) {
+            const char *from = x + (r * n + i) * sb;
+            qkv v[4];
+            QK_FOUR_TIMES(k, v[k] = qkv_fma(standard(l, r, qkv_load(S, from + k * w * sb)), g[k], b[k]));
+            qkv_store4(D, y + (r * n + i) * db, v);
+        }
+    }
+    for (; i < n; i += w) {
+        const size_t m = n - i < w ? n - i : w;
+        const qkv g = gamma_at(a, i, m), b = beta_at(a, D, i, m);
+        for (size_t r = 0; r < n_lines; r++) {
+            const char *from = x + (r * n + i) * sb;
+            char *to = y + (r * n + i) * db;
+            if (m == w)
+                qkv_store(D, to, qkv_fma(standard(l, r, qkv_load(S, from)), g, b));
+            else
+                qkv_store_n(D, to, qkv_fma(standard(l, r, qkv_load_n(S, from, m)), g, b), m);
+        }
+    }
 }
 
 #define BY_TYPES(norm, S, D, ...) QKV_BY_TYPE((norm)->src, S, QKV_BY_DST((norm)->dst, D, __VA_ARGS__))
@@ -142,77 +100,102 @@ QK_INLINE void apply_line(qdq_dtype S, qdq_dtype D, const char *x, char *y, size
         break;                                                                                                         \
     }
 
-/* gamma and beta in the destination's units; n <= ROOM of them. */
-typedef struct vectors {
-    float gamma[ROOM], beta[ROOM];
-} vectors;
-
-static void prepare(const qk_norm *norm, const float *gamma, const float *beta, size_t n, vectors *v) {
-    const qkv factor = qkv_set(end_factor(norm)), add = qkv_set(end_add(norm));
-    for (size_t i = 0; i < n; i += QKV_LANES) {
-        const size_t m = n - i < QKV_LANES ? n - i : QKV_LANES;
-        const qkv g = gamma == NULL ? qkv_set(1.0f) : qkv_loadu_n(gamma + i, m);
-        const qkv b = beta == NULL ? qkv_zero() : qkv_loadu_n(beta + i, m);
-        qkv_storeu_n(v->gamma + i, qkv_mul(g, factor), m);
-        qkv_storeu_n(v->beta + i, qkv_fma(b, factor, add), m);
+/* Sums of LINES lines at most. */
+QK_INLINE void sums_of_lines(qdq_dtype S, const char *x, size_t n_lines, size_t n, line_sums *s) {
+    const size_t b = n * qkv_bytes(S);
+    if (!qkv_is_x8(S) && n <= BLOCK && n_lines == LINES) {
+        part p[LINES];
+        for (size_t k = 0; k < LINES; k++)
+            p[k] = add_block(S, x + k * b, n, qkv_zero(), false);
+        add_across(p, s);
+        return;
+    }
+    for (size_t k = 0; k < n_lines; k++) {
+        sums one = {0.0, 0.0};
+        if (qkv_is_x8(S))
+            one = sums_of_bytes((const uint8_t *)x + k * b, n, flip_of(S));
+        else
+            add_run(S, x + k * b, n, 0.0f, &one);
+        s->d[k] = one.d;
+        s->squares[k] = one.squares;
     }
 }
 
-/* Columns first … first+m-1 of some lines of n. gamma and beta are prepared, and begin at `first`; or NULL. */
-static void apply_some(const qk_norm *norm, const char *x, char *y, const float *gamma, const float *beta,
-                       const line *lines, size_t n_rows, size_t n, size_t first, size_t m) {
-    const float factor = end_factor(norm), add = end_add(norm);
-    const size_t sb = qkv_bytes(norm->src), db = qkv_bytes(norm->dst);
-    for (size_t r = 0; r < n_rows; r++) {
-        line l = lines[r];
-        l.gamma = gamma;
-        l.beta = beta;
-        if (gamma == NULL) {
-            l.r *= factor;
-            l.c = l.c * factor + add;
+/* n_lines lines' moments, and what is to be applied to them. What moments_of_bytes and moments_of_floats say, for four at once. */
+static void find_lines(const qk_norm *norm, const char *x, size_t n_lines, size_t n, line *lines, float *means,
+                       float *variances) {
+    const bool x8 = qkv_is_x8(norm->src);
+    const double flip = x8 ? (double)flip_of(norm->src) : 0.0;
+    const double scale = x8 ? (double)norm->src_scale : 1.0, zp = x8 ? (double)norm->src_zp + flip : 0.0;
+    const __m256d per_count = _mm256_set1_pd(1.0 / (double)n), zps = _mm256_set1_pd(zp);
+    const __m256d scales = _mm256_set1_pd(scale), factors = _mm256_set1_pd(scale * (double)end_factor(norm));
+    line_sums s = {{0}, {0}};
+    QKV_BY_TYPE(norm->src, S, sums_of_lines((qdq_dtype)S, x, n_lines, n, &s));
+    __m256d mean = _mm256_mul_pd(_mm256_loadu_pd(s.d), per_count);
+    __m256d variance = _mm256_mul_pd(_mm256_loadu_pd(s.squares), per_count);
+    if (norm->rms) { /* squares of u - zp */
+        variance = _mm256_add_pd(variance, _mm256_mul_pd(zps, _mm256_sub_pd(zps, _mm256_add_pd(mean, mean))));
+        mean = zps;
+    } else {
+        const __m256d square = _mm256_mul_pd(mean, mean);
+        variance = _mm256_sub_pd(variance, square);
+        const __m256d near =
+            _mm256_and_pd(_mm256_cmp_pd(square, _mm256_mul_pd(_mm256_set1_pd(4.0), variance), _CMP_LE_OQ),
+                          _mm256_cmp_pd(variance, _mm256_set1_pd((double)INFINITY), _CMP_LT_OQ));
+        if (!x8 && _mm256_movemask_pd(near) != 0xf) {
+            double m[LINES], v[LINES];
+            _mm256_storeu_pd(m, mean);
+            _mm256_storeu_pd(v, variance);
+            for (size_t k = 0; k < n_lines; k++) {
+                const sums one = {s.d[k], s.squares[k]};
+                const qk_moments of = moments_of_floats(norm, one, x + k * n * qkv_bytes(norm->src), 1, 0, n);
+                m[k] = of.mean;
+                v[k] = of.variance;
+            }
+            mean = _mm256_loadu_pd(m);
+            variance = _mm256_loadu_pd(v);
         }
-        BY_TYPES(norm, S, D,
-                 apply_line((qdq_dtype)S, (qdq_dtype)D, x + (r * n + first) * sb, y + (r * n + first) * db, m, &l));
+        variance = _mm256_max_pd(_mm256_setzero_pd(), variance); /* a NaN stays one */
+    }
+    variance = _mm256_mul_pd(variance, _mm256_mul_pd(scales, scales));
+    const __m256d r =
+        _mm256_div_pd(factors, _mm256_sqrt_pd(_mm256_add_pd(variance, _mm256_set1_pd((double)norm->epsilon))));
+    mean = _mm256_sub_pd(mean, _mm256_set1_pd(flip)); /* of x */
+    const __m128 away = _mm256_cvtpd_ps(mean);
+    const __m128 taken = x8 ? _mm_round_ps(away, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC) : away;
+    _mm_storeu_ps(lines->mean, taken);
+    _mm_storeu_ps(lines->r, _mm256_cvtpd_ps(r));
+    _mm_storeu_ps(lines->c, _mm256_cvtpd_ps(_mm256_mul_pd(_mm256_sub_pd(_mm256_cvtps_pd(taken), mean), r)));
+    float of[LINES];
+    const __m256d shift = _mm256_set1_pd((double)norm->src_zp * (x8 ? 1.0 : 0.0));
+    if (means != NULL) {
+        _mm_storeu_ps(of, _mm256_cvtpd_ps(norm->rms ? _mm256_mul_pd(_mm256_sub_pd(_mm256_setzero_pd(), shift), scales)
+                                                    : _mm256_mul_pd(_mm256_sub_pd(mean, shift), scales)));
+        memcpy(means, of, n_lines * sizeof *of);
+    }
+    if (variances != NULL) {
+        _mm_storeu_ps(of, _mm256_cvtpd_ps(variance));
+        memcpy(variances, of, n_lines * sizeof *of);
     }
 }
 
+/* A few lines at a time. Short ones' moments are found while those before them, still in the first cache, are not applied yet. */
 static void rows(const qk_norm *norm, const void *src, void *dst, const float *gamma, const float *beta, float *means,
                  float *variances, size_t n_rows, size_t n) {
-    const bool x8 = qkv_is_x8(norm->src);
-    const double scale = x8 ? (double)norm->src_scale : 1.0, zp = x8 ? (double)norm->src_zp : 0.0;
     const size_t sb = n * qkv_bytes(norm->src), db = n * qkv_bytes(norm->dst);
-    /* a group's lines stay in the first cache; the moments of one are not waited for by the next */
-    const size_t most = sb + db > GROUP_BYTES ? 1 : n == 0 ? GROUP : GROUP_BYTES / (sb + db);
-    const size_t step = most < GROUP ? most : GROUP;
-    const bool affine = gamma != NULL || beta != NULL;
-    bool ready = !affine || (gamma != NULL && beta != NULL && !qkv_is_x8(norm->dst));
-    vectors v;
-    if (!ready && n <= ROOM) {
-        prepare(norm, gamma, beta, n, &v);
-        gamma = v.gamma;
-        beta = v.beta;
-        ready = true;
-    }
-    for (size_t r = 0; r < n_rows; r += step) {
+    const size_t step = sb > MANY_BYTES ? 1 : LINES, early = sb <= FEW_BYTES ? step : 0;
+    const affine a = {gamma, beta, end_factor(norm), end_add(norm)};
+    line lines[2];
+    if (n == 0) return;
+    for (size_t r = 0, found = 0; r < n_rows; r += step) {
         const size_t some = n_rows - r < step ? n_rows - r : step;
+        for (; found < n_rows && found <= r + early; found += step)
+            find_lines(norm, (const char *)src + found * sb, n_rows - found < step ? n_rows - found : step, n,
+                       &lines[found / step % 2], means == NULL ? NULL : means + found,
+                       variances == NULL ? NULL : variances + found);
         const char *x = (const char *)src + r * sb;
         char *y = (char *)dst + r * db;
-        line lines[GROUP];
-        for (size_t k = 0; k < some; k++) {
-            const qk_moments m = moments(norm, x + k * sb, 1, 0, n);
-            const double variance = m.variance * scale * scale, away = norm->rms ? zp : m.mean;
-            const double factor = scale / sqrt(variance + (double)norm->epsilon);
-            const float mean = (float)away;
-            lines[k] = (line){mean, (float)factor, (float)(((double)mean - away) * factor), NULL, NULL};
-            if (means != NULL) means[r + k] = (float)((m.mean - zp) * scale);
-            if (variances != NULL) variances[r + k] = (float)variance;
-        }
-        if (ready) apply_some(norm, x, y, gamma, beta, lines, some, n, 0, n);
-        for (size_t first = 0; first < n && !ready; first += ROOM) {
-            const size_t m = n - first < ROOM ? n - first : ROOM;
-            prepare(norm, gamma == NULL ? NULL : gamma + first, beta == NULL ? NULL : beta + first, m, &v);
-            apply_some(norm, x, y, v.gamma, v.beta, lines, some, n, first, m);
-        }
+        BY_TYPES(norm, S, D, apply_lines((qdq_dtype)S, (qdq_dtype)D, x, y, some, n, &lines[r / step % 2], &a));
     }
 }
 
@@ -220,63 +203,88 @@ static void rows(const qk_norm *norm, const void *src, void *dst, const float *g
 
 static void apply(const qk_norm *norm, const void *src, void *dst, size_t n, float mean, float mul, float add) {
     const float factor = end_factor(norm);
-    const line l = {mean, mul * factor, add * factor + end_add(norm), NULL, NULL};
-    BY_TYPES(norm, S, D, apply_line((qdq_dtype)S, (qdq_dtype)D, src, dst, n, &l));
+    const line l = {{mean}, {mul * factor}, {add * factor + end_add(norm)}};
+    BY_TYPES(norm, S, D, apply_run((qdq_dtype)S, (qdq_dtype)D, src, dst, n, &l));
 }
 
-/* One vector of columns, all rows. */
-QK_INLINE void cols_of(const qk_norm *norm, qdq_dtype S, qdq_dtype D, const char *x, char *y, size_t n_rows,
-                       size_t stride, size_t m, const float *means, const float *muls, const float *adds) {
-    const size_t sb = qkv_bytes(S), db = qkv_bytes(D);
-    const bool whole = m == QKV_LANES;
-    const qkv mean = qkv_loadu_n(means, m), mul = qkv_loadu_n(muls, m), add = qkv_loadu_n(adds, m);
-    const qkv factor = qkv_set(end_factor(norm)), first = qkv_set(end_add(norm));
+/* Four vectors of columns at most, all rows. */
+typedef struct columns {
+    qkv mean[4], mul[4], add[4];
+} columns;
+
+QK_INLINE qkv column_value(const columns *p, int k, qkv x) {
+    return qkv_fma(qkv_sub(x, p->mean[k]), p->mul[k], p->add[k]);
+}
+
+QK_INLINE void cols_of(qdq_dtype S, qdq_dtype D, const char *x, char *y, size_t n_rows, size_t stride, size_t m,
+                       const columns *p) {
+    const size_t w = QKV_LANES, sb = qkv_bytes(S), db = qkv_bytes(D);
     for (size_t r = 0; r < n_rows; r++, x += stride * sb, y += stride * db) {
-        qkv v = qkv_fma(qkv_sub(whole ? qkv_load(S, x) : qkv_load_n(S, x, m), mean), mul, add);
-        if (qkv_is_x8(D)) v = qkv_fma(v, factor, first);
-        if (whole)
-            qkv_store(D, y, v);
-        else
-            qkv_store_n(D, y, v, m);
+        if (m == 4 * w) {
+            qkv v[4];
+            QK_FOUR_TIMES(k, v[k] = column_value(p, k, qkv_load(S, x + k * w * sb)));
+            qkv_store4(D, y, v);
+            continue;
+        }
+        size_t i = 0;
+        for (int k = 0; m - i >= w; i += w, k++)
+            qkv_store(D, y + i * db, column_value(p, k, qkv_load(S, x + i * sb)));
+        if (i < m) qkv_store_n(D, y + i * db, column_value(p, (int)(i / w), qkv_load_n(S, x + i * sb, m - i)), m - i);
     }
 }
 
-/* Some rows at a time, so that they are still in the first cache when their next columns come. */
 static void apply_cols(const qk_norm *norm, const void *src, void *dst, size_t n_rows, size_t cols, size_t stride,
                        const float *means, const float *muls, const float *adds) {
     const size_t w = QKV_LANES, sb = qkv_bytes(norm->src), db = qkv_bytes(norm->dst);
-    const size_t step = stride == 0 ? n_rows : 1 + BLOCK / stride;
-    for (size_t r = 0; r < n_rows; r += step) {
-        const size_t some = n_rows - r < step ? n_rows - r : step;
-        for (size_t c = 0; c < cols; c += w) {
-            const char *x = (const char *)src + (r * stride + c) * sb;
-            char *y = (char *)dst + (r * stride + c) * db;
-            const size_t m = cols - c < w ? cols - c : w;
-            BY_TYPES(norm, S, D,
-                     cols_of(norm, (qdq_dtype)S, (qdq_dtype)D, x, y, some, stride, m, means + c, muls + c, adds + c));
+    const qkv factor = qkv_set(end_factor(norm)), first = qkv_set(end_add(norm));
+    for (size_t c = 0; c < cols; c += 4 * w) {
+        const size_t m = cols - c < 4 * w ? cols - c : 4 * w;
+        columns p = {0};
+        for (size_t i = 0; i < m; i += w) {
+            const size_t some = m - i < w ? m - i : w;
+            p.mean[i / w] = qkv_loadu_n(means + c + i, some);
+            p.mul[i / w] = qkv_mul(qkv_loadu_n(muls + c + i, some), factor);
+            p.add[i / w] = qkv_fma(qkv_loadu_n(adds + c + i, some), factor, first);
         }
+        BY_TYPES(norm, S, D,
+                 cols_of((qdq_dtype)S, (qdq_dtype)D, (const char *)src + c * sb, (char *)dst + c * db, n_rows, stride,
+                         m, &p));
     }
 }
 
+/* Of `m` columns at most four vectors, in f32 over the rows. */
 QK_INLINE void sums_of(qdq_dtype S, const char *x, size_t n_rows, size_t stride, size_t m, const float *means,
                        double *out) {
-    const bool whole = m == QKV_LANES;
-    const qkv mean = means == NULL ? qkv_zero() : qkv_loadu_n(means, m);
-    qkv sum = qkv_zero();
-    float lanes[QKV_LANES];
-    for (size_t r = 0; r < n_rows; r++, x += stride * qkv_bytes(S)) {
-        const qkv v = qkv_sub(whole ? qkv_load(S, x) : qkv_load_n(S, x, m), mean);
-        sum = means == NULL ? qkv_add(sum, v) : qkv_fma(v, v, sum);
+    const size_t w = QKV_LANES, sb = qkv_bytes(S);
+    qkv mean[4], sum[4];
+    float lanes[4 * QKV_LANES];
+    for (size_t k = 0; k < 4; k++) {
+        const size_t some = m <= k * w ? 0 : m - k * w < w ? m - k * w : w;
+        mean[k] = means == NULL || some == 0 ? qkv_zero() : qkv_loadu_n(means + k * w, some);
+        sum[k] = qkv_zero();
     }
-    qkv_storeu(lanes, sum);
+    for (size_t r = 0; r < n_rows; r++, x += stride * sb) {
+        if (m == 4 * w) {
+            QK_FOUR_TIMES(k, {
+                const qkv v = qkv_sub(qkv_load(S, x + k * w * sb), mean[k]);
+                sum[k] = means == NULL ? qkv_add(sum[k], v) : qkv_fma(v, v, sum[k]);
+            });
+            continue;
+        }
+        for (size_t k = 0; k * w < m; k++) {
+            const size_t at = k * w;
+            const qkv v = qkv_sub(m - at >= w ? qkv_load(S, x + at * sb) : qkv_load_n(S, x + at * sb, m - at), mean[k]);
+            sum[k] = means == NULL ? qkv_add(sum[k], v) : qkv_fma(v, v, sum[k]);
+        }
+    }
+    QK_FOUR_TIMES(k, qkv_storeu(lanes + k * w, sum[k]));
     for (size_t k = 0; k < m; k++)
         out[k] += (double)lanes[k];
 }
 
 static void col_sums(const qk_norm *norm, const void *src, size_t n_rows, size_t cols, size_t stride,
                      const float *means, double *out) {
-    const size_t w = QKV_LANES, sb = qkv_bytes(norm->src), most = stride == 0 ? 64 : 1 + BLOCK / stride;
-    const size_t step = most < 64 ? most : 64; /* rows that are summed in f32 */
+    const size_t w = 4 * QKV_LANES, sb = qkv_bytes(norm->src), step = 64; /* rows that are summed in f32 */
     for (size_t r = 0; r < n_rows; r += step) {
         const size_t some = n_rows - r < step ? n_rows - r : step;
         for (size_t c = 0; c < cols; c += w) {

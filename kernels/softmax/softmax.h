@@ -6,7 +6,8 @@
  *     dst = v as a float type, or for U8, S8: round(v * dst_factor + zp_first), half to even, saturated
  *
  * The maximum leaves NaNs out; a NaN makes its whole line one. A line of -inf is NaN, or with `zero_of_inf` 0. Exponentials are
- * within two units in the last place, sums are those of f32 in as many parts as a vector has lanes. A NaN gives a value in the
+ * within two units in the last place, four below e^-16, and 0 below e^-86.6; sums are those of f32 in a few times as many parts
+ * as a vector has lanes. A NaN gives a value in the
  * range of U8 and S8.
  *
  * Nothing outside of the lines is touched. dst may be src when the types are equally wide. Single-threaded: split the lines. */
