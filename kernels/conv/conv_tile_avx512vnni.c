@@ -10,6 +10,9 @@
 #define VFLIP(x)      _mm512_xor_si512(x, flip)
 #define VSPREAD(p)    _mm512_set1_epi32(qk_dword(p))
 #define VDOT(s, x, w) _mm512_dpbusd_epi32(s, x, w)
+#define SECOND        VEC
+#define VLOAD_SECOND  VLOAD
+#define VDOT_SECOND   VDOT
 #define ADDS          0
 #define END_BYTES     1
 #define END_FLOAT(s)  _mm512_cvtepi32_ps(s)

@@ -4,6 +4,7 @@
  *     VSPREAD(p)           the dword at p, in all lanes
  *     FLIPS, VFLIP(x)      whether rows may be flipped; x flipped by the vector `flip`
  *     VDOT(s, x, w)        s plus, per dword, the products of the values in x and w
+ *     SECOND, VLOAD_SECOND(p), VDOT_SECOND(s, x, w)   the same, for the second vector of a panel
  *     ADDS                 whether there may be additions
  * and what conv_end_body.h asks for. Included by conv_tile_*.c alone. */
 #include "kernels/conv/conv_end_body.h"
@@ -23,7 +24,7 @@ QK_INLINE void tile_of(const qk_tile *t, const uint8_t *const *rows, size_t n_ro
     if (r < n_rows) {                                                                                                  \
         const VEC x = SPREAD(a##r + 4 * k);                                                                            \
         s##r##0 = VDOT(s##r##0, x, w0);                                                                                \
-        if (n_vectors > 1) s##r##1 = VDOT(s##r##1, x, w1);                                                             \
+        if (n_vectors > 1) s##r##1 = VDOT_SECOND(s##r##1, x, w1);                                                      \
         if (n_vectors > 2) s##r##2 = VDOT(s##r##2, x, w2);                                                             \
         if (n_vectors > 3) s##r##3 = VDOT(s##r##3, x, w3);                                                             \
     }
@@ -31,7 +32,8 @@ QK_INLINE void tile_of(const qk_tile *t, const uint8_t *const *rows, size_t n_ro
     for (size_t tap = 0; tap < t->n_taps; tap++, rows += t->tap_stride) {                                              \
         ALL_ROWS(POINT)                                                                                                \
         for (size_t k = 0; k < t->n_dwords; k++, panel += n_cols) {                                                    \
-            const VEC w0 = VLOAD(panel), w1 = n_vectors > 1 ? VLOAD(panel + LANES) : w0;                               \
+            const VEC w0 = VLOAD(panel);                                                                               \
+            const SECOND w1 = VLOAD_SECOND(panel + (n_vectors > 1 ? LANES : 0));                                       \
             const VEC w2 = n_vectors > 2 ? VLOAD(panel + 2 * LANES) : w0;                                              \
             const VEC w3 = n_vectors > 3 ? VLOAD(panel + 3 * LANES) : w0;                                              \
             ALL_ROWS(ADD)                                                                                              \
@@ -42,7 +44,7 @@ QK_INLINE void tile_of(const qk_tile *t, const uint8_t *const *rows, size_t n_ro
         const uint8_t *const *from = t->added_rows + t->places[i].tap * t->tap_stride;                                 \
         const size_t k = (size_t)t->places[i].dword;                                                                   \
         const VEC w0 = VLOAD(t->added + i * n_cols), w2 = w0, w3 = w0;                                                 \
-        const VEC w1 = n_vectors > 1 ? VLOAD(t->added + i * n_cols + LANES) : w0;                                      \
+        const SECOND w1 = VLOAD_SECOND(t->added + i * n_cols + (n_vectors > 1 ? LANES : 0));                           \
         ALL_ROWS(AGAIN)                                                                                                \
         ALL_ROWS(ADD)                                                                                                  \
     }

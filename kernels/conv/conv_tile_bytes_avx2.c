@@ -1,26 +1,27 @@
 #include "kernels/conv/conv_tile_row.h"
 #include "kernels/simd/vec256.h"
 
-#define VEC           __m256i
-#define LANES         ((size_t)8)
-#define VECTORS       2
-#define VLOAD(p)      _mm256_loadu_si256((const __m256i *)(const void *)(p))
-#define VSTORE(p, v)  _mm256_storeu_si256((__m256i *)(void *)(p), v)
-#define FLIPS         1
-#define VFLIP(x)      _mm256_xor_si256(x, flip)
-#define VSPREAD(p)    _mm256_set1_epi32(qk_dword(p))
-#define ADDS          1
-#define END_BYTES     1
-#define END_FLOAT(s)  _mm256_cvtepi32_ps(s)
-/* No pair of products saturates: see bytes in conv_tile_row.h. */
-#define VDOT(s, x, w) _mm256_add_epi32(s, add_pairs(_mm256_maddubs_epi16(x, w)))
+#define VEC                  __m256i
+#define LANES                ((size_t)8)
+#define VECTORS              2
+#define VLOAD(p)             _mm256_loadu_si256((const __m256i *)(const void *)(p))
+#define VSTORE(p, v)         _mm256_storeu_si256((__m256i *)(void *)(p), v)
+#define FLIPS                1
+#define VFLIP(x)             _mm256_xor_si256(x, flip)
+#define VSPREAD(p)           _mm256_set1_epi32(qk_dword(p))
+#define ADDS                 1
+#define END_BYTES            1
+#define END_FLOAT(s)         _mm256_cvtepi32_ps(s)
+/* No pair of products saturates: see bytes in conv_tile_row.h. Twelve sums, a vector of weights, a spread dword, its products and the ones
+ * are all the registers: the second vector of weights stays in memory. Left to itself, the compiler moves sums there instead. */
+#define VDOT(s, x, w)        _mm256_add_epi32(s, _mm256_madd_epi16(_mm256_maddubs_epi16(x, w), _mm256_set1_epi16(1)))
+#define SECOND               const int32_t *
+#define VLOAD_SECOND(p)      (p)
+#define VDOT_SECOND(s, x, p) _mm256_add_epi32(s, _mm256_madd_epi16(products_at(x, p), _mm256_set1_epi16(1)))
 
-static const int16_t ones[16] __attribute__((aligned(32))) = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
-
-/* Twelve sums, two vectors of weights, a spread dword and two products are all the registers: the ones stay in memory. Left to
- * itself, the compiler moves a sum there instead. */
-QK_INLINE __m256i add_pairs(__m256i pairs) {
-    __asm__("vpmaddwd %1, %0, %0" : "+x"(pairs) : "m"(ones));
+QK_INLINE __m256i products_at(__m256i x, const int32_t *weights) {
+    __m256i pairs;
+    __asm__("vpmaddubsw %2, %1, %0" : "=x"(pairs) : "x"(x), "m"(*(const int32_t(*)[8])weights));
     return pairs;
 }
 #include "kernels/conv/conv_tile_body.h"

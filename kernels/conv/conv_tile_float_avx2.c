@@ -11,6 +11,9 @@
 #define VDOT(s, x, w) _mm256_fmadd_ps(x, w, s)
 #define FLIPS         0
 #define VFLIP(x)      (x)
+#define SECOND        VEC
+#define VLOAD_SECOND  VLOAD
+#define VDOT_SECOND   VDOT
 #define ADDS          0
 #define END_BYTES     0
 #define END_FLOAT(s)  (s)

@@ -10,6 +10,9 @@
 #define VDOT(s, x, w) _mm512_fmadd_ps(x, w, s)
 #define FLIPS         0
 #define VFLIP(x)      (x)
+#define SECOND        VEC
+#define VLOAD_SECOND  VLOAD
+#define VDOT_SECOND   VDOT
 #define ADDS          0
 #define END_BYTES     0
 #define END_FLOAT(s)  (s)
