@@ -4,7 +4,7 @@
 #include "bench_peer_dnnl.h"
 
 bench_peer *bench_peer_conv(const bench_tensor *src, const bench_tensor *weights, const bench_tensor *bias,
-                            const bench_tensor *dst, int64_t stride, int64_t pad) {
+                            const bench_tensor *dst, const bench_window *window) {
     bench_peer *p = bench_peer_start();
     if (!p) return NULL;
     dnnl_memory_desc_t s = bench_peer_desc(src), w = bench_peer_desc(weights), b = bench_peer_desc(bias),
@@ -23,15 +23,22 @@ bench_peer *bench_peer_conv(const bench_tensor *src, const bench_tensor *weights
     bench_peer_scales(p, attr, DNNL_ARG_WEIGHTS, weights);
     (void)dnnl_memory_desc_create_with_tag(&any, weights->ndims, weights->dims, (dnnl_data_type_t)weights->dtype,
                                            dnnl_format_tag_any);
-    const dnnl_dims_t strides = {stride, stride}, dilations = {0, 0}, pads = {pad, pad};
-    /* the ends of the padding follow from the extents */
-    dnnl_dims_t ends;
-    for (int i = 0; i < 2; i++)
-        ends[i] = (dst->dims[2 + i] - 1) * stride + weights->dims[weights->ndims - 2 + i] - src->dims[2 + i] - pad;
-    if (dnnl_convolution_forward_primitive_desc_create(&pd, p->engine, dnnl_forward_inference, dnnl_convolution_direct,
-                                                       s, any, b, d, strides, dilations, pads, ends,
-                                                       attr) != dnnl_success ||
-        !bench_peer_packed(p, pd, w, weights->data)) {
+    const bench_tensor *few = window->transposed ? src : dst, *many = window->transposed ? dst : src;
+    dnnl_dims_t dilations, ends;
+    const dnnl_dims_t strides = {window->stride[0], window->stride[1]}, pads = {window->pad[0], window->pad[1]};
+    for (int i = 0; i < 2; i++) {
+        const int64_t reach = (weights->dims[weights->ndims - 2 + i] - 1) * window->dilation[i] + 1;
+        dilations[i] = window->dilation[i] - 1;
+        ends[i] = (few->dims[2 + i] - 1) * window->stride[i] + reach - many->dims[2 + i] - window->pad[i];
+    }
+    const dnnl_status_t made =
+        window->transposed ? dnnl_deconvolution_forward_primitive_desc_create(&pd, p->engine, dnnl_forward_inference,
+                                                                              dnnl_deconvolution_direct, s, any, b, d,
+                                                                              strides, dilations, pads, ends, attr)
+                           : dnnl_convolution_forward_primitive_desc_create(&pd, p->engine, dnnl_forward_inference,
+                                                                            dnnl_convolution_direct, s, any, b, d,
+                                                                            strides, dilations, pads, ends, attr);
+    if (made != dnnl_success || !bench_peer_packed(p, pd, w, weights->data)) {
         dnnl_primitive_desc_destroy(pd);
         pd = NULL;
     }
@@ -49,8 +56,8 @@ bench_peer *bench_peer_conv(const bench_tensor *src, const bench_tensor *weights
 #else
 
 bench_peer *bench_peer_conv(const bench_tensor *src, const bench_tensor *weights, const bench_tensor *bias,
-                            const bench_tensor *dst, int64_t stride, int64_t pad) {
-    (void)src, (void)weights, (void)bias, (void)dst, (void)stride, (void)pad;
+                            const bench_tensor *dst, const bench_window *window) {
+    (void)src, (void)weights, (void)bias, (void)dst, (void)window;
     return NULL;
 }
 
