@@ -3,7 +3,7 @@ BUILD ?= build
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 DIGITS = doc/examples/digits
 
-.PHONY: all deps configure test demo format clean
+.PHONY: all deps configure test valgrind demo format clean
 
 all: configure
 	cmake --build $(BUILD) -j $(JOBS)
@@ -18,6 +18,12 @@ configure: deps
 
 test: all
 	ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -j $(JOBS)
+
+valgrind:
+	@.ci/deps valgrind
+	cmake --preset valgrind > /dev/null
+	cmake --build --preset valgrind -j $(JOBS)
+	ctest --preset valgrind -j $(JOBS)
 
 demo: configure
 	cmake --build $(BUILD) -j $(JOBS) --target digits_demo
