@@ -16,20 +16,29 @@ set(QDQ_ISA_avxvnni ${QDQ_ISA_avx2} -mavxvnni)
 set(QDQ_ISA_avx512 ${QDQ_ISA_avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl)
 set(QDQ_ISA_avx512vnni ${QDQ_ISA_avx512} -mavx512vnni)
 set(QDQ_ISA_avx512vbmi ${QDQ_ISA_avx512} -mavx512vbmi)
-set(QDQ_ISA_NAMES avx2 avxvnni avx512 avx512vnni avx512vbmi)
+set(QDQ_ISA_X86 avx2 avxvnni avx512 avx512vnni avx512vbmi)
+set(QDQ_ISA_neon -march=armv8-a)
+set(QDQ_ISA_dotprod -march=armv8.2-a+dotprod)
+set(QDQ_ISA_ARM neon dotprod)
+# Those of the machine that is compiled for.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+    set(QDQ_ISA_HERE ${QDQ_ISA_X86})
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64|ARM64)$")
+    set(QDQ_ISA_HERE ${QDQ_ISA_ARM})
+endif()
 
 set_source_files_properties("${PROJECT_SOURCE_DIR}/kernels/isa/cpu.c" PROPERTIES
     COMPILE_DEFINITIONS QK_CPUINFO_HAS_AVXVNNI=$<BOOL:${QDQ_CPUINFO_HAS_AVXVNNI}>)
 
 set(QDQ_ROOM_OBJECTS "")
 
-# The ISA files of a list get their flags; on other machines they are taken out of it.
+# The ISA files of a list get their flags; those for other machines are taken out of it.
 function(qdq_isa_sources LIST)
     set(KEPT ${${LIST}})
-    foreach(ISA IN LISTS QDQ_ISA_NAMES)
+    foreach(ISA IN LISTS QDQ_ISA_X86 QDQ_ISA_ARM)
         set(OF_ISA ${${LIST}})
         list(FILTER OF_ISA INCLUDE REGEX "_${ISA}\\.c$")
-        if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+        if(ISA IN_LIST QDQ_ISA_HERE)
             set_source_files_properties(${OF_ISA} PROPERTIES COMPILE_OPTIONS "${QDQ_ISA_${ISA}}")
         elseif(OF_ISA)
             list(REMOVE_ITEM KEPT ${OF_ISA})

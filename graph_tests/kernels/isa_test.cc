@@ -32,6 +32,8 @@ const struct {
     {"avx512vl", QK_CPU_AVX512VL},
     {"avx512_vnni", QK_CPU_AVX512VNNI},
     {"avx512vbmi", QK_CPU_AVX512VBMI},
+    {"asimd", QK_CPU_NEON},
+    {"asimddp", QK_CPU_DOTPROD},
 };
 
 uint32_t FeaturesOf(const std::string &flags) {
@@ -88,6 +90,8 @@ const Machine kMachines[] = {
      "avx f16c fma avx2 bmi2 avx512f avx512dq avx512ifma avx512cd avx512bw avx512vl avx_vnni avx512_bf16 avx512vbmi "
      "avx512_vbmi2 gfni avx512_vnni avx512_bitalg avx512_vpopcntdq avx512_vp2intersect movdiri",
      {QK_ISA_avx2, QK_ISA_avxvnni, QK_ISA_avx512, QK_ISA_avx512vnni, QK_ISA_avx512vbmi}},
+    {"CortexA72", "fp asimd aes crc32", {QK_ISA_neon}},
+    {"NeoverseN1", "fp asimd aes crc32 atomics asimdhp asimdrdm lrcpc dcpop asimddp", {QK_ISA_neon, QK_ISA_dotprod}},
     // A hypervisor that leaves YMM out of XCR0: what needs no vector register is still there.
     {"IceLakeWithoutYmm", "bmi1 bmi2 adx gfni", {}},
     {"IceLakeWithoutZmm", "avx f16c fma avx2 bmi2 gfni vaes vpclmulqdq", {QK_ISA_avx2}},
@@ -107,24 +111,27 @@ TEST_P(IsaMachines, HasItsLevels) {
 INSTANTIATE_TEST_SUITE_P(Recorded, IsaMachines, testing::ValuesIn(kMachines),
                          [](const auto &info) { return std::string(info.param.name); });
 
-[[maybe_unused]] bool IsUnderValgrind() { // which shows the program a machine of its own
+bool IsUnderValgrind() { // which shows the program a machine of its own
     const char *preload = getenv("LD_PRELOAD");
     return preload && strstr(preload, "vgpreload");
 }
 
-#if defined(__x86_64__)
 // The kernel has made its own list, from CPUID and from what it saves.
 TEST(Isa, SeesWhatTheKernelSees) {
     std::ifstream in("/proc/cpuinfo");
     std::string line, flags;
+#if defined(__aarch64__)
+    const char *const kKey = "Features";
+#else
+    const char *const kKey = "flags";
+#endif
     while (std::getline(in, line) && flags.empty())
-        if (line.rfind("flags", 0) == 0) flags = line.substr(line.find(':') + 1);
+        if (line.rfind(kKey, 0) == 0) flags = line.substr(line.find(':') + 1);
     if (flags.empty()) GTEST_SKIP() << "/proc/cpuinfo has no flags";
     if (IsUnderValgrind()) GTEST_SKIP() << "valgrind has a CPU of its own";
     for (const auto &f : kFlags)
         EXPECT_EQ((qk_cpu_host()->features & f.feature) != 0, (FeaturesOf(flags) & f.feature) != 0) << f.flag;
 }
-#endif
 
 // shape/bare_sandbox.sh runs this where /proc is empty.
 TEST(Isa, IsRefWhereTheMachineDoesNotTell) {
