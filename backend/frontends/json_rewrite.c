@@ -13,11 +13,11 @@
 
 #include "base/alloc.h"
 #include "base/checked.h"
+#include "base/number.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,16 +64,6 @@ static bool to_s64(span text, int64_t *out) {
     errno = 0;
     *out = strtoll(copy, &end, 10);
     return *end == '\0' && errno == 0;
-}
-
-static bool to_f32(span text, float *out) {
-    char copy[64];
-    if (text.n == 0 || text.n >= sizeof copy || isspace((unsigned char)text.s[0])) return false;
-    memcpy(copy, text.s, text.n);
-    copy[text.n] = '\0';
-    char *end;
-    *out = (float)strtod(copy, &end);
-    return *end == '\0' && isfinite(*out);
 }
 
 /* "ID:" off the front of an entry. */
@@ -205,8 +195,9 @@ static bool kind_is_one_of(const qdqi_json_op *op, const char *const *kinds) {
 }
 
 /* Does dim 0 of a graph input count the batch? Weights, bias, statistics, scales and zero points have none: the use is
- * followed through ops of one tensor to the first op that tells. */
-static bool has_batch(const rewriter *r, uint64_t id, int depth) {
+ * followed through ops of one tensor to the first op that tells. `looks` are left: as many as there are mentions, which a graph whose
+ * tensors have one producer each does not need. */
+static bool has_batch(const rewriter *r, uint64_t id, int depth, size_t *looks) {
     static const char *const with_params[] = {
         "Convolution",       "ConvTranspose",      "BiasAdd",     "PReLU",     "LayerNorm",
         "GroupNorm",         "BatchNormInference", "Interpolate", "ReduceSum", "ReduceMean",
@@ -214,6 +205,8 @@ static bool has_batch(const rewriter *r, uint64_t id, int depth) {
     FOR_EACH_MENTION(r, id, m) {
         if (m->desc->property == QDQ_PROPERTY_CONSTANT || m->desc->ndims < 1) return false;
         if (m->is_output) continue;
+        if (*looks == 0) return true;
+        --*looks;
         const qdqi_json_op *op = &r->c->ops[m->op];
         const ptrdiff_t port = m->desc - op->in;
         if (port > 0 && kind_is_one_of(op, with_params)) return false;
@@ -223,7 +216,7 @@ static bool has_batch(const rewriter *r, uint64_t id, int depth) {
             /* an operand that is broadcast along the batch keeps its 1, or its lower rank */
             for (size_t i = 0; i < op->n_in; i++)
                 if (m->desc->ndims < op->in[i].ndims || (m->desc->dims[0] == 1 && op->in[i].dims[0] != 1)) return false;
-        } else if (op->n_in == 1 && op->n_out == 1 && depth < 64 && !has_batch(r, op->out[0].id, depth + 1)) {
+        } else if (op->n_in == 1 && op->n_out == 1 && depth < 64 && !has_batch(r, op->out[0].id, depth + 1, looks)) {
             return false;
         }
     }
@@ -235,8 +228,10 @@ static qdq_status rewrite_mb(const rewriter *r, int64_t mb) {
     bool *batched = qdqi_calloc(r->index.n + 1, sizeof *batched);
     if (batched == NULL) return QDQI_NO_MEMORY(r->err);
     /* decide first: the decision compares shapes, which the second loop changes */
-    for (size_t i = 0; i < r->index.n; i++)
-        batched[i] = is_graph_input(r, r->index.mentions[i].id) && has_batch(r, r->index.mentions[i].id, 0);
+    for (size_t i = 0; i < r->index.n; i++) {
+        size_t looks = r->index.n;
+        batched[i] = is_graph_input(r, r->index.mentions[i].id) && has_batch(r, r->index.mentions[i].id, 0, &looks);
+    }
     qdq_status st = QDQ_OK;
     for (size_t i = 0; i < r->index.n && st == QDQ_OK; i++) {
         if (!batched[i]) continue;
@@ -361,7 +356,7 @@ static qdq_status parse_list(const rewriter *r, qdqi_json_attr *a, span text) {
     if (s64s == NULL || f32s == NULL) return QDQI_NO_MEMORY(r->err);
     span rest = text.n == 0 ? (span){NULL, 0} : text, part;
     for (; next_part(&rest, 'x', &part); n++)
-        if (a->type == 'I' ? !to_s64(part, &s64s[n]) : !to_f32(part, &f32s[n]))
+        if (a->type == 'I' ? !to_s64(part, &s64s[n]) : !qdqi_text_f32(part.s, part.n, &f32s[n]))
             return bad(r, a->name, text, "numbers with x between them");
     a->n = n;
     if (a->type == 'I')
@@ -377,7 +372,7 @@ static qdq_status parse_value(const rewriter *r, qdqi_json_attr *a, span text) {
     case 'I':
     case 'F': return parse_list(r, a, text);
     case 'i': return to_s64(text, &a->v.s64) ? QDQ_OK : bad(r, a->name, text, "an integer");
-    case 'f': return to_f32(text, &a->v.f32) ? QDQ_OK : bad(r, a->name, text, "a number");
+    case 'f': return qdqi_text_f32(text.s, text.n, &a->v.f32) ? QDQ_OK : bad(r, a->name, text, "a number");
     case 'b':
         if (!to_s64(text, &number)) {
             const bool yes = text.n == 4 && memcmp(text.s, "true", 4) == 0;

@@ -1,6 +1,8 @@
 /* The table of ONNX ops: what is read, at which opsets, and what it becomes. */
 #include "onnx_ops.h"
 
+#include "base/number.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -178,7 +180,9 @@ static qdq_status put_attr(qdqi_onnx_emit *e, const char *spec, size_t length) {
     const char *s = NULL;
     switch (*type) {
     case 'f':
-        QDQI_TRY(qdqi_onnx_attr_f(n, text, fallback == NULL ? 0.0f : strtof(fallback, NULL), &f));
+        if (fallback != NULL && !qdqi_text_f32(fallback, strlen(fallback), &f))
+            return qdqi_fail(n->err, QDQ_E_INTERNAL, "row of %s: `%s` is no number", n->row->op_type, fallback);
+        QDQI_TRY(qdqi_onnx_attr_f(n, text, f, &f));
         qdqi_onnx_put_f32(e, ours, f);
         return e->st;
     case 'i':

@@ -40,5 +40,11 @@ for file in $sources; do
     fi
 done
 
+# A host may have set a locale whose decimal point is a comma: base/number.h reads numbers.
+for line in $(grep -nEo '\<(strto[dfl]d?|atof|[fs]?scanf)\(' -r backend patterns kernels --include='*.[ch]' |
+    grep -v -e '^backend/cli/' -e ':strtol($' | tr ' ' '_'); do
+    complain "depends on the locale: $line"
+done
+
 echo "$(printf '%s\n' "$sources" | wc -l) files"
 exit $bad

@@ -120,3 +120,24 @@ TEST(JsonRobust, StridesThatOverflow) {
         EXPECT_NE(g.status, QDQ_OK) << stride;
     }
 }
+
+// Two producers of each tensor, level by level: as many ways through as 2^40. (A graph refuses them; a rewrite comes before.)
+TEST(JsonRobust, ManyWaysThroughToTheBatch) {
+    std::string ops;
+    for (int i = 0; i < 80; i++)
+        ops += (i == 0 ? "" : ",") +
+               Op(i, "ReLU", "", Tensor(i / 2, "f32", "2, 3", "3, 1"), Tensor(i / 2 + 1, "f32", "2, 3", "3, 1"));
+    qdq_json_options o = Options();
+    o.mb = 4;
+    const Loaded g = Load(Graph(ops), &o);
+    EXPECT_EQ(g.status, QDQ_E_DUPLICATE_ID) << g.error;
+}
+
+// Many producers of one tensor that is an end: looked at once, not once per producer.
+TEST(JsonRobust, ManyProducersOfAnEnd) {
+    std::string ops = Op(0, "End", "", Tensor(1, "f32", "2", "1"), "");
+    for (int i = 1; i < 20000; i++)
+        ops += "," + Op(i, "ReLU", "", Tensor(0, "f32", "2", "1"), Tensor(1, "f32", "2", "1"));
+    const Loaded g = Load(Graph(ops));
+    EXPECT_EQ(g.status, QDQ_E_DUPLICATE_ID) << g.error;
+}

@@ -41,7 +41,14 @@ static void add_string(abi_text *out, const char *s) {
 static void add_f32(abi_text *out, float value) {
     if (isnan(value)) value = 0;
     if (isinf(value)) value = value > 0 ? FLT_MAX : -FLT_MAX;
-    abi_text_add(out, "%.9g", (double)value);
+    char digits[32];
+    const int n = snprintf(digits, sizeof digits, "%.9g", (double)value);
+    for (int i = 0; i < n && i < (int)sizeof digits;
+         i++) { /* the host's locale may have another point, of several bytes */
+        const bool plain = strchr("0123456789+-e", digits[i]) != NULL;
+        if (plain || i == 0 || strchr("0123456789", digits[i - 1]) != NULL)
+            abi_text_bytes(out, plain ? &digits[i] : ".", 1);
+    }
 }
 
 static void add_s64s(abi_text *out, const int64_t *values, size_t n) {
