@@ -17,6 +17,7 @@
 enum {
     TILE_BYTES = 256 * 1024, /* of the rows that meet one panel after the other */
     PART_ROWS = 6,           /* fewer are no part of their own */
+    FEW_ROWS = 12,           /* do not pay for packing what can be read where it lies */
     FOLD_K = 16384,          /* sums of so many products and a bias of up to 2^30 fit in s32 */
 };
 #define GRAIN_INT8 3e5 /* multiplications that pay for another thread */
@@ -24,6 +25,7 @@ enum {
 
 typedef struct mm_impl {
     qk_igemm gemm;
+    qk_igemm one_panel, last_panel; /* of one that stands alone: a whole one, and the last of the matrix */
     qdqi_native_post post;
     qk_post folded; /* the program with an s32 bias already in col_add, which is cheaper; fn NULL: there is none */
     qk_post_fn *folded_fn;
@@ -57,7 +59,7 @@ typedef struct mm_job {
     const int32_t *bias; /* folded; NULL: not */
     const qk_post *post;
     qk_post_fn *post_fn;
-    bool has_end;
+    bool has_end, packs_as_it_goes;
     size_t m_parts, n_units, chunk;
 } mm_job;
 
@@ -114,15 +116,19 @@ static const char *src_matrix(const mm_job *job, size_t b, const int64_t *index,
     return (const char *)job->bufs[mm->src] + offset_of(mm, index, mm->src_outer) * (ptrdiff_t)mm->src_elem;
 }
 
-static void pack_matrix(const mm_impl *mm, const qdqi_dnnl_md *md, const char *data, size_t mat, void *packed,
-                        size_t first, size_t n) {
+static qk_igemm_source source_of(const qdqi_dnnl_md *md, const char *data, size_t mat) {
     ptrdiff_t at = 0;
     for (int32_t d = md->ndims - 3; d >= 0; d--) {
         at += (ptrdiff_t)(mat % (size_t)md->dims[d]) * (ptrdiff_t)md->strides[d];
         mat /= (size_t)md->dims[d];
     }
-    const qk_igemm_source s = {data + at * (ptrdiff_t)(qdq_dtype_bits(md->dtype) / 8), md->dtype,
-                               (ptrdiff_t)md->strides[md->ndims - 2], (ptrdiff_t)md->strides[md->ndims - 1]};
+    return (qk_igemm_source){data + at * (ptrdiff_t)(qdq_dtype_bits(md->dtype) / 8), md->dtype,
+                             (ptrdiff_t)md->strides[md->ndims - 2], (ptrdiff_t)md->strides[md->ndims - 1]};
+}
+
+static void pack_matrix(const mm_impl *mm, const qdqi_dnnl_md *md, const char *data, size_t mat, void *packed,
+                        size_t first, size_t n) {
+    const qk_igemm_source s = source_of(md, data, mat);
     qk_igemm_pack(&mm->gemm, &s, packed, first, n);
 }
 
@@ -130,7 +136,7 @@ static void pack_matrix(const mm_impl *mm, const qdqi_dnnl_md *md, const char *d
 static void prepare_chunk(int i, void *arg) {
     const mm_job *job = arg;
     const mm_impl *mm = job->mm;
-    const size_t n_panels = mm->packed ? 0 : mm->n_mats * mm->gemm.n_panels;
+    const size_t n_panels = mm->packed || job->packs_as_it_goes ? 0 : mm->n_mats * mm->gemm.n_panels;
     const size_t begin = (size_t)i * job->chunk,
                  end = begin + job->chunk < job->n_units ? begin + job->chunk : job->n_units;
     for (size_t u = begin; u < end; u++) {
@@ -155,25 +161,35 @@ static void prepare_chunk(int i, void *arg) {
     }
 }
 
-/* col_mul and col_add of all matrices, the folded bias in it. */
-static void make_compensations(const mm_job *job) {
+static int32_t *col_mul_of(const mm_job *job) {
+    return (int32_t *)(void *)(job->scratch + job->mm->at_col_mul);
+}
+static int32_t *col_add_of(const mm_job *job, size_t mat) {
+    return (int32_t *)(void *)(job->scratch + job->mm->at_col_add) + mat * job->mm->n_cols;
+}
+
+static void make_col_mul(const mm_job *job) {
     const mm_impl *mm = job->mm;
     const int32_t *zw = mm->args.zp_weights == QDQI_NO_ARG ? NULL : job->bufs[mm->args.zp_weights];
-    int32_t *col_mul = (int32_t *)(void *)(job->scratch + mm->at_col_mul);
-    for (size_t c = 0; mm->has_zw && c < mm->n; c++)
+    int32_t *col_mul = col_mul_of(job);
+    for (size_t c = 0; c < mm->n; c++)
         col_mul[c] = mm->gemm.weights_shift - (zw == NULL ? 0 : zw[mm->zw_per_col ? c : 0]);
+}
+
+/* col_add of n columns from column `first` of a matrix on, the folded bias in it; `sums` are those columns' sums. */
+static void make_col_add(const mm_job *job, size_t mat, const int32_t *sums, size_t first, size_t n) {
+    const mm_impl *mm = job->mm;
     if (!mm->has_col_add && job->bias == NULL) return;
     const uint32_t za = (uint32_t)(qdqi_native_zp(job->bufs, mm->args.zp_src) + mm->gemm.src_shift);
-    for (size_t mat = 0; mat < mm->n_mats; mat++) {
-        const int32_t *sums = qk_igemm_col_sums(&mm->gemm, job->packed + mat * mm->mat_bytes);
-        int32_t *out = (int32_t *)(void *)(job->scratch + mm->at_col_add) + mat * mm->n_cols;
-        for (size_t c = 0; c < mm->n; c++)
-            out[c] = (int32_t)(0u - za * (uint32_t)sums[c]);
-        for (size_t c = 0; mm->has_zw && c < mm->n; c++)
-            out[c] = (int32_t)((uint32_t)out[c] - za * (uint32_t)mm->k * (uint32_t)col_mul[c]);
-        for (size_t c = 0; job->bias != NULL && c < mm->n; c++)
-            out[c] = (int32_t)((uint32_t)out[c] + (uint32_t)job->bias[c]);
-    }
+    const int32_t *col_mul = col_mul_of(job) + first;
+    int32_t *out = col_add_of(job, mat) + first;
+#pragma omp simd
+    for (size_t c = 0; c < n; c++)
+        out[c] = (int32_t)(0u - za * (uint32_t)sums[c]);
+    for (size_t c = 0; mm->has_zw && c < n; c++)
+        out[c] = (int32_t)((uint32_t)out[c] - za * (uint32_t)mm->k * (uint32_t)col_mul[c]);
+    for (size_t c = 0; job->bias != NULL && c < n; c++)
+        out[c] = (int32_t)((uint32_t)out[c] + (uint32_t)job->bias[first + c]);
 }
 
 static float scale_common(const mm_impl *mm, void *const *bufs) {
@@ -188,8 +204,8 @@ static void bind(const mm_job *job, size_t b, size_t mat, const int64_t *index, 
     a->scale_common = scale_common(mm, job->bufs);
     if (mm->scale_col != QDQI_NO_ARG) a->scale = job->bufs[mm->scale_col];
     if (mm->bias != QDQI_NO_ARG) a->bias = job->bufs[mm->bias];
-    a->col_add = (const int32_t *)(const void *)(job->scratch + mm->at_col_add) + mat * mm->n_cols;
-    a->col_mul = (const int32_t *)(const void *)(job->scratch + mm->at_col_mul);
+    a->col_add = col_add_of(job, mat);
+    a->col_mul = col_mul_of(job);
     a->row_sum = (const int32_t *)(const void *)(job->scratch + mm->at_row_sums) + b * mm->m;
 }
 
@@ -198,9 +214,11 @@ typedef struct mm_block {
     const mm_job *job;
     const qk_post_args *args;
     const char *src, *packed;
+    const qk_igemm *gemm; /* of the panels in `packed`, … */
+    size_t first_panel;   /* … which begin with this one of the matrix */
     ptrdiff_t row_bytes;
     bool has_end;
-    qk_igemm_end end; /* of row 0 */
+    qk_igemm_end end; /* of row 0 and that panel */
 } mm_block;
 
 /* The program as the kernel's end; its first step may be a relu or a clip. Results begin at dst. */
@@ -232,7 +250,7 @@ static bool run_small(const mm_job *job) {
     const mm_impl *mm = job->mm;
     const qk_igemm_rows rows = {job->bufs[mm->src], mm->src_row * (ptrdiff_t)mm->src_elem, mm->m};
     const qk_igemm_end end =
-        end_of(job, (const int32_t *)(const void *)(job->scratch + mm->at_col_add), job->bufs[mm->dst]);
+        end_of(job, mm->has_col_add || job->bias != NULL ? col_add_of(job, 0) : NULL, job->bufs[mm->dst]);
     for (size_t p = 0; p < mm->gemm.n_panels; p++)
         if (!mm->gemm.run_to_end(&mm->gemm, job->packed, &rows, p, &end)) return false;
     return true;
@@ -246,13 +264,13 @@ static void run_rows(const mm_block *b, size_t row, size_t m, size_t panel) {
     if (b->has_end) {
         qk_igemm_end end = b->end;
         end.data = (char *)end.data + (ptrdiff_t)row * end.stride * (end.dst == QDQ_DTYPE_F32 ? 4 : 1);
-        if (mm->gemm.run_to_end(&mm->gemm, b->packed, &rows, panel, &end)) return;
+        if (b->gemm->run_to_end(b->gemm, b->packed, &rows, panel - b->first_panel, &end)) return;
     }
     _Alignas(64) int32_t acc[QK_IGEMM_ROWS * QK_IGEMM_COLS];
     for (size_t done = 0; done < m; done += rows.m) {
         rows.data = b->src + (ptrdiff_t)(row + done) * b->row_bytes;
         rows.m = m - done < QK_IGEMM_ROWS ? m - done : QK_IGEMM_ROWS;
-        mm->gemm.run(&mm->gemm, b->packed, &rows, panel, acc);
+        b->gemm->run(b->gemm, b->packed, &rows, panel - b->first_panel, acc);
         b->job->post_fn(b->job->post, b->args, acc, QK_IGEMM_COLS, row + done, rows.m, col, n_cols);
     }
 }
@@ -274,6 +292,41 @@ static void run_block(const mm_block *b, size_t begin, size_t end, size_t first,
             run_rows(b, top, end - top < at_once ? end - top : at_once, p);
 }
 
+/* Whether a panel is read where it lies. */
+static bool can_stay(const mm_impl *mm, const qk_igemm *g, const qk_igemm_source *s) {
+    return g->nr == QK_IGEMM_COLS && g->n == QK_IGEMM_COLS && s->dtype == QDQ_DTYPE_F32 && s->n_stride == 1 &&
+           s->k_stride >= QK_IGEMM_COLS && (mm->m <= FEW_ROWS || s->k_stride == QK_IGEMM_COLS);
+}
+
+/* One panel that is packed right before it is multiplied, while it is in a cache: as much as a chunk needs of the scratch. */
+static void run_panel(const mm_job *job, mm_block *b, int chunk, size_t mat, size_t panel, size_t begin, size_t end) {
+    const mm_impl *mm = job->mm;
+    const size_t col = panel * QK_IGEMM_COLS, elem = b->end.dst == QDQ_DTYPE_F32 ? 4 : 1;
+    const qk_igemm *g = panel + 1 == mm->gemm.n_panels ? &mm->last_panel : &mm->one_panel;
+    char *packed = job->scratch + mm->at_packed + (size_t)chunk * mm->one_panel.packed_bytes;
+    qk_igemm_source s = source_of(&mm->weights, job->bufs[mm->wei], mat);
+    s.data = (const char *)s.data + (ptrdiff_t)col * s.n_stride * (ptrdiff_t)(qdq_dtype_bits(s.dtype) / 8);
+    mm_block one = *b;
+    qk_igemm in_place;
+    if (can_stay(mm, g, &s)) {
+        in_place = *g;
+        in_place.k_step = (size_t)s.k_stride;
+        one.packed = s.data;
+        one.gemm = &in_place;
+    } else {
+        qk_igemm_pack(g, &s, packed, 0, 1);
+        if (g->row_sums != NULL) make_col_add(job, mat, qk_igemm_col_sums(g, packed), col, g->n);
+        one.packed = packed;
+        one.gemm = g;
+    }
+    one.first_panel = panel;
+    if (one.end.add != NULL) one.end.add += col;
+    if (one.end.scale != NULL) one.end.scale += col;
+    if (one.end.bias != NULL) one.end.bias += col;
+    if (one.has_end) one.end.data = (char *)one.end.data + col * elem;
+    run_block(&one, begin, end, panel, panel + 1);
+}
+
 /* A chunk of units; a unit is a panel of a part of the rows of a batch. */
 static void product_chunk(int i, void *arg) {
     const mm_job *job = arg;
@@ -285,6 +338,7 @@ static void product_chunk(int i, void *arg) {
     while (u < end) {
         const size_t first = u % n_panels, part = u / n_panels % job->m_parts, b = u / n_panels / job->m_parts;
         const size_t last = end - u < n_panels - first ? first + (end - u) : n_panels;
+        const size_t top = mm->m * part / job->m_parts, bottom = mm->m * (part + 1) / job->m_parts;
         int64_t index[QDQ_MAX_NDIMS];
         ptrdiff_t row_bytes;
         unravel(mm, b, index);
@@ -295,10 +349,15 @@ static void product_chunk(int i, void *arg) {
                           .args = &a,
                           .src = src,
                           .packed = job->packed + mat * mm->mat_bytes,
+                          .gemm = &mm->gemm,
                           .row_bytes = row_bytes,
                           .has_end = job->has_end};
         if (job->has_end) block.end = end_of(job, a.col_add, a.dst);
-        run_block(&block, mm->m * part / job->m_parts, mm->m * (part + 1) / job->m_parts, first, last);
+        if (!job->packs_as_it_goes)
+            run_block(&block, top, bottom, first, last);
+        else
+            for (size_t p = first; p < last; p++)
+                run_panel(job, &block, i, mat, p, top, bottom);
         u += last - first;
     }
 }
@@ -327,9 +386,15 @@ static qdq_status run(const void *impl, void *const *bufs, const qdq_engine *eng
     const int threads = mm->is_small ? 1
                                      : qdqi_threads_for(engine, (int64_t)(mm->macs < 0x1p62 ? mm->macs : 0x1p62),
                                                         (int64_t)(mm->gemm.row_sums != NULL ? GRAIN_INT8 : GRAIN_F32));
-    if (!mm->packed || mm->copy_src || mm->has_zw) {
-        job.n_units =
-            (mm->packed ? 0 : mm->n_mats * mm->gemm.n_panels) + (mm->copy_src || mm->has_zw ? mm->n_batch : 0);
+    const size_t columns = mm->n_batch * mm->gemm.n_panels, wanted = threads == 1 ? 1 : 4 * (size_t)threads;
+    if (columns < wanted) {
+        const size_t most = (mm->m + PART_ROWS - 1) / PART_ROWS, parts = (wanted + columns - 1) / columns;
+        job.m_parts = parts < most ? parts : most;
+    }
+    job.packs_as_it_goes = !mm->packed && mm->n_mats == mm->n_batch && job.m_parts == 1;
+    job.n_units = (mm->packed || job.packs_as_it_goes ? 0 : mm->n_mats * mm->gemm.n_panels) +
+                  (mm->copy_src || mm->has_zw ? mm->n_batch : 0);
+    if (job.n_units != 0) {
         job.chunk = (job.n_units + (size_t)threads - 1) / (size_t)threads;
         parallel(engine, threads, prepare_chunk, &job);
     }
@@ -339,13 +404,10 @@ static qdq_status run(const void *impl, void *const *bufs, const qdq_engine *eng
         job.post_fn = mm->folded_fn;
         job.has_end = mm->folded_has_end;
     }
-    if (mm->has_col_add || mm->has_zw || job.bias != NULL) make_compensations(&job);
+    if (mm->has_zw) make_col_mul(&job);
+    for (size_t mat = 0; (mm->has_col_add || job.bias != NULL) && !job.packs_as_it_goes && mat < mm->n_mats; mat++)
+        make_col_add(&job, mat, qk_igemm_col_sums(&mm->gemm, job.packed + mat * mm->mat_bytes), 0, mm->n);
     if (mm->is_small && job.has_end && run_small(&job)) return QDQ_OK;
-    const size_t columns = mm->n_batch * mm->gemm.n_panels, wanted = threads == 1 ? 1 : 4 * (size_t)threads;
-    if (columns < wanted) {
-        const size_t most = (mm->m + PART_ROWS - 1) / PART_ROWS, parts = (wanted + columns - 1) / columns;
-        job.m_parts = parts < most ? parts : most;
-    }
     job.n_units = columns * job.m_parts;
     job.chunk = (job.n_units + (size_t)threads - 1) / (size_t)threads;
     parallel(engine, threads, product_chunk, &job);
@@ -449,6 +511,10 @@ static const char *choose_gemm(mm_impl *mm, const qdqi_dnnl_md *src, const qdqi_
     g->kc = mm->k;
     g->n = mm->n;
     if (!qk_igemm_init(g)) return "operand_dtype";
+    mm->one_panel = mm->last_panel = *g;
+    mm->one_panel.n = mm->n < QK_IGEMM_COLS ? mm->n : QK_IGEMM_COLS;
+    mm->last_panel.n = mm->n - (g->n_panels - 1) * QK_IGEMM_COLS;
+    if (!qk_igemm_init(&mm->one_panel) || !qk_igemm_init(&mm->last_panel)) return "operand_dtype";
     mm->mat_bytes = (g->packed_bytes + 63) / 64 * 64;
     mm->n_cols = g->n_panels * QK_IGEMM_COLS;
     mm->weights = *weights;

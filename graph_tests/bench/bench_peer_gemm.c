@@ -41,10 +41,36 @@ bench_peer *bench_peer_layer(const bench_tensor *src, const bench_tensor *weight
         if (mds[i]) dnnl_memory_desc_destroy(mds[i]);
     return p;
 }
+
+bench_peer *bench_peer_product(const bench_tensor *src, const bench_tensor *weights, const bench_tensor *dst) {
+    bench_peer *p = bench_peer_start();
+    if (!p) return NULL;
+    dnnl_memory_desc_t s = bench_peer_desc(src), w = bench_peer_desc(weights), d = bench_peer_desc(dst);
+    dnnl_primitive_attr_t attr = NULL;
+    dnnl_primitive_desc_t pd = NULL;
+    (void)dnnl_primitive_attr_create(&attr);
+    bench_peer_arg(p, DNNL_ARG_SRC, s, src->data);
+    bench_peer_arg(p, DNNL_ARG_WEIGHTS, w, weights->data);
+    bench_peer_arg(p, DNNL_ARG_DST, d, dst->data);
+    bench_peer_scales(p, attr, DNNL_ARG_SRC, src);
+    bench_peer_scales(p, attr, DNNL_ARG_WEIGHTS, weights);
+    bench_peer_scales(p, attr, DNNL_ARG_DST, dst);
+    (void)dnnl_matmul_primitive_desc_create(&pd, p->engine, s, w, NULL, d, attr);
+    p = bench_peer_finish(p, pd);
+    dnnl_primitive_attr_destroy(attr);
+    dnnl_memory_desc_destroy(s);
+    dnnl_memory_desc_destroy(w);
+    dnnl_memory_desc_destroy(d);
+    return p;
+}
 #else
 bench_peer *bench_peer_layer(const bench_tensor *src, const bench_tensor *weights, const bench_tensor *dst,
                              float *scales, float *bias) {
     (void)src, (void)weights, (void)dst, (void)scales, (void)bias;
+    return NULL;
+}
+bench_peer *bench_peer_product(const bench_tensor *src, const bench_tensor *weights, const bench_tensor *dst) {
+    (void)src, (void)weights, (void)dst;
     return NULL;
 }
 #endif

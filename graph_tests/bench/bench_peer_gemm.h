@@ -11,6 +11,8 @@ extern "C" {
 /* dst = relu(src * weights * scales[column] + bias[column]), the weights packed beforehand; `scales` NULL: a plain product. */
 bench_peer *bench_peer_layer(const bench_tensor *src, const bench_tensor *weights, const bench_tensor *dst,
                              float *scales, float *bias);
+/* dst = src * weights, all as they lie, with any batch dims, with the scales and zero points of the tensors. */
+bench_peer *bench_peer_product(const bench_tensor *src, const bench_tensor *weights, const bench_tensor *dst);
 
 #ifdef __cplusplus
 }

@@ -174,6 +174,33 @@ TEST_F(Igemm, FloatSumsAreWithinTheirBoundAndDoNotDependOnTheTile) {
         }
 }
 
+TEST_F(Igemm, PanelsOfFloatsCanBeReadWhereTheyLie) {
+    const size_t kc = 37, n = 128, step = 150, m = 11;
+    uint64_t seed = 9;
+    GuardedBytes w(((kc - 1) * step + n) * 4);
+    auto *b = reinterpret_cast<float *>(w.at_end());
+    for (size_t i = 0; i < (kc - 1) * step + n; i++)
+        b[i] = float(int32_t(kd_next(&seed) % 2001) - 1000) * 1e-3f;
+    std::vector<float> a(m * kc);
+    for (auto &x : a)
+        x = float(int32_t(kd_next(&seed) % 2001) - 1000) * 1e-3f;
+    EachLevel({QDQ_DTYPE_F32, QDQ_DTYPE_F32, kc, n, false}, [&](const qk_igemm &g) {
+        if (g.nr != QK_IGEMM_COLS) return;
+        std::unique_ptr<void, AlignedFree> packed(aligned_alloc(64, (g.packed_bytes + 63) / 64 * 64));
+        const qk_igemm_source s = {b, QDQ_DTYPE_F32, ptrdiff_t(step), 1};
+        qk_igemm_pack(&g, &s, packed.get(), 0, g.n_panels);
+        qk_igemm there = g;
+        there.k_step = step;
+        const qk_igemm_rows rows = {a.data(), ptrdiff_t(kc * 4), m};
+        std::vector<float> want(m * QK_IGEMM_COLS), got(want);
+        for (size_t p = 0; p < g.n_panels; p++) {
+            g.run(&g, packed.get(), &rows, p, want.data());
+            there.run(&there, b, &rows, p, got.data());
+            ASSERT_EQ(got, want);
+        }
+    });
+}
+
 // An end gives the bytes of the program of kernels/post that says the same.
 struct EndForm {
     qdq_dtype src, dst;
@@ -302,6 +329,49 @@ TEST_F(Igemm, AnEndGivesTheBytesOfTheProgramThatSaysTheSame) {
             });
             i++;
         }
+}
+
+TEST_F(Igemm, WeightsOfEveryTypeAndOrderArePackedAlike) {
+    const qdq_dtype types[] = {QDQ_DTYPE_F32, QDQ_DTYPE_BF16, QDQ_DTYPE_F16};
+    uint64_t seed = 5;
+    for (qdq_dtype type : types)
+        for (size_t kc : {1, 15, 16, 17, 40})
+            for (size_t n : {1, 16, 20, 63, 64, 81}) {
+                const size_t elem = type == QDQ_DTYPE_F32 ? 4 : 2;
+                GuardedBytes rows(kc * n * elem), columns(kc * n * elem);
+                std::vector<float> values(kc * n);
+                for (size_t k = 0; k < kc; k++)
+                    for (size_t c = 0; c < n; c++) { // small integers over 8 are the same in all three
+                        const float v = float(int32_t(kd_next(&seed) % 255) - 127) / 8.0f;
+                        uint32_t bits;
+                        memcpy(&bits, &v, 4);
+                        const uint32_t magnitude = bits & 0x7fffffffu;
+                        const uint16_t f16 =
+                            uint16_t((bits >> 16 & 0x8000u) | (magnitude == 0 ? 0 : (magnitude - 0x38000000u) >> 13));
+                        const uint16_t bf16 = uint16_t(bits >> 16);
+                        const void *from = type == QDQ_DTYPE_F32    ? static_cast<const void *>(&v)
+                                           : type == QDQ_DTYPE_BF16 ? static_cast<const void *>(&bf16)
+                                                                    : static_cast<const void *>(&f16);
+                        memcpy(rows.at_end() + (k * n + c) * elem, from, elem);
+                        memcpy(columns.at_end() + (c * kc + k) * elem, from, elem);
+                        values[k * n + c] = v;
+                    }
+                EachLevel({QDQ_DTYPE_F32, QDQ_DTYPE_F32, kc, n, false}, [&](const qk_igemm &g) {
+                    const qk_igemm_source by_rows = {rows.at_end(), type, ptrdiff_t(n), 1},
+                                          by_columns = {columns.at_end(), type, 1, ptrdiff_t(kc)};
+                    for (const qk_igemm_source &s : {by_rows, by_columns}) {
+                        std::vector<float> packed(g.packed_bytes / 4, 7.0f);
+                        qk_igemm_pack(&g, &s, packed.data(), 0, g.n_panels);
+                        for (size_t c = 0; c < n; c++)
+                            for (size_t k = 0; k < kc; k++) {
+                                const size_t in = c % QK_IGEMM_COLS;
+                                const size_t at = c / QK_IGEMM_COLS * (g.panel_bytes / 4) + in / g.nr * kc * g.nr +
+                                                  k * g.nr + in % g.nr;
+                                ASSERT_EQ(packed[at], values[k * n + c]) << k << " " << c;
+                            }
+                    }
+                });
+            }
 }
 
 TEST_F(Igemm, RefusesWhatItDoesNotHave) {

@@ -7,15 +7,26 @@ static const struct {
     bool is_paired;
     qk_igemm_fn *fn;
     qk_igemm_end_fn *end_fn;
+    qk_igemm_pack_fn *pack_fn;
 } rows[] = {
-#define x8             false
-#define f32            true
-#define SINGLE         false
-#define PAIRED         true
-#define WITH_END(name) name
-#define NO_END(name)   NULL
-#define QK_IGEMM(level, types, nr, kr, bytes, paired, end)                                                             \
-    {QK_ISA_##level, types, nr, kr, bytes, paired, qk_igemm_##types##_##level, end(qk_igemm_##types##_end_##level)},
+#define x8              false
+#define f32             true
+#define SINGLE          false
+#define PAIRED          true
+#define WITH_END(name)  name
+#define WITH_PACK(name) name
+#define NO_END(name)    NULL
+#define NO_PACK(name)   NULL
+#define QK_IGEMM(level, types, nr, kr, bytes, paired, end, pack)                                                       \
+    {QK_ISA_##level,                                                                                                   \
+     types,                                                                                                            \
+     nr,                                                                                                               \
+     kr,                                                                                                               \
+     bytes,                                                                                                            \
+     paired,                                                                                                           \
+     qk_igemm_##types##_##level,                                                                                       \
+     end(qk_igemm_##types##_end_##level),                                                                              \
+     pack(qk_igemm_pack_##types##_##level)},
 #include "kernels/igemm/igemm.def"
 #undef QK_IGEMM
 #undef x8
@@ -23,7 +34,9 @@ static const struct {
 #undef SINGLE
 #undef PAIRED
 #undef WITH_END
+#undef WITH_PACK
 #undef NO_END
+#undef NO_PACK
 };
 
 static bool is_x8(qdq_dtype d) {
@@ -60,11 +73,13 @@ bool qk_igemm_init(qk_igemm *g) {
         i++;
     g->run = rows[i].fn;
     g->run_to_end = rows[i].end_fn;
+    g->pack = rows[i].pack_fn;
     g->isa = rows[i].isa;
     g->nr = rows[i].nr;
     g->kr = rows[i].kr;
     g->elem_bytes = rows[i].elem_bytes;
     g->is_paired = rows[i].is_paired;
+    g->k_step = g->nr;
     g->row_sums = is_float ? NULL : choose_sums();
     g->src_shift = g->src == QDQ_DTYPE_S8 ? 128 : 0;
     g->weights_shift = g->weights == QDQ_DTYPE_U8 ? 128 : 0;
@@ -174,20 +189,26 @@ static void pack_pairs(const qk_igemm *g, const uint8_t *panel, size_t block_byt
 #endif
 }
 
-void qk_igemm_pack(const qk_igemm *g, const qk_igemm_source *s, void *packed, size_t first, size_t n) {
+static void pack_panel(const qk_igemm *g, const qk_igemm_source *s, size_t p, size_t n_cols, uint8_t *panel,
+                       int32_t *sums) {
     const size_t kc = qk_igemm_kc(g), block_bytes = kc * g->nr * g->elem_bytes;
+    if (n_cols < QK_IGEMM_COLS || kc != g->kc) memset(panel, 0, g->panel_bytes);
+    for (size_t col = 0; col < n_cols; col += g->nr) {
+        const block b = {g, s, (ptrdiff_t)(p * QK_IGEMM_COLS + col) * s->n_stride, panel + col / g->nr * block_bytes,
+                         sums + col};
+        const size_t cols = n_cols - col < g->nr ? n_cols - col : g->nr;
+        pack_cells(&b, 0, pack_groups(&b, cols), cols);
+    }
+}
+
+void qk_igemm_pack(const qk_igemm *g, const qk_igemm_source *s, void *packed, size_t first, size_t n) {
+    const size_t block_bytes = qk_igemm_kc(g) * g->nr * g->elem_bytes;
     for (size_t p = first; p < first + n; p++) {
         const size_t n_cols = qk_igemm_cols_of(g, p);
         uint8_t *panel = (uint8_t *)packed + p * g->panel_bytes;
         int32_t sums[QK_IGEMM_COLS] = {0},
                 *tables = (int32_t *)(void *)((uint8_t *)packed + g->n_panels * g->panel_bytes);
-        if (n_cols < QK_IGEMM_COLS || kc != g->kc) memset(panel, 0, g->panel_bytes);
-        for (size_t col = 0; col < n_cols; col += g->nr) {
-            const block b = {g, s, (ptrdiff_t)(p * QK_IGEMM_COLS + col) * s->n_stride,
-                             panel + col / g->nr * block_bytes, sums + col};
-            const size_t cols = n_cols - col < g->nr ? n_cols - col : g->nr;
-            pack_cells(&b, 0, pack_groups(&b, cols), cols);
-        }
+        if (g->pack == NULL || !g->pack(g, s, p, panel, sums)) pack_panel(g, s, p, n_cols, panel, sums);
         if (g->row_sums == NULL) continue;
         memcpy(tables + p * QK_IGEMM_COLS, sums, sizeof sums);
         if (g->is_paired) pack_pairs(g, panel, block_bytes, n_cols, tables + (g->n_panels + p) * QK_IGEMM_COLS);

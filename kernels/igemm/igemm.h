@@ -50,7 +50,7 @@ typedef struct qk_igemm_end {
     float scale_common; /* 1 when there is none */
     float low, high;    /* -INFINITY and INFINITY when there is none; low <= high */
     bool is_rounded;
-    float zp;
+    float zp;         /* an integer */
     void *data;       /* row 0 of the rows, column 0 of the matrix */
     ptrdiff_t stride; /* from row to row, in elements */
 } qk_igemm_end;
@@ -63,6 +63,10 @@ typedef bool qk_igemm_end_fn(const qk_igemm *g, const void *packed, const qk_ige
 /* sums[r] = Σ_k a' of the rows; integers only. */
 typedef void qk_igemm_sums_fn(const qk_igemm *g, const qk_igemm_rows *rows, int32_t *sums);
 
+/* The level's own packing of a whole panel, padding and (integers) the 64 sums included; false: it does not take these strides. */
+typedef struct qk_igemm_source qk_igemm_source;
+typedef bool qk_igemm_pack_fn(const qk_igemm *g, const qk_igemm_source *source, size_t panel, void *out, int32_t *sums);
+
 struct qk_igemm {
     qdq_dtype src, weights; /* U8 S8, any pair; or F32, both */
     size_t kc, n;           /* at least 1 */
@@ -70,20 +74,24 @@ struct qk_igemm {
     qk_igemm_fn *run;
     qk_igemm_end_fn *run_to_end; /* NULL: the level has none */
     qk_igemm_sums_fn *row_sums;  /* NULL for floats */
+    qk_igemm_pack_fn *pack;      /* NULL: there is none; for qk_igemm_pack */
     int32_t src_shift, weights_shift;
     qk_isa isa;
     size_t nr, kr;     /* layout of the level: [n_panels][COLS / nr][k / kr][nr][kr], kc padded to kr */
     size_t elem_bytes; /* of a packed weight */
-    bool is_paired;    /* within nr * kr, in the order of Winograd's pairs: igemm_avx2.c */
+    size_t
+        k_step; /* F32 of nr = COLS: elements from k to k, COLS as packed. Set to the stride of a row-major matrix, and given its
+                          address in place of the packed weights, whole panels (n a multiple of COLS) are read where they lie */
+    bool is_paired; /* within nr * kr, in the order of Winograd's pairs: igemm_avx2.c */
     size_t n_panels, panel_bytes, packed_bytes;
 };
 
 /* Weights as they come: element (k, c) is number k * k_stride + c * n_stride. */
-typedef struct qk_igemm_source {
+struct qk_igemm_source {
     const void *data;
     qdq_dtype dtype; /* that of g->weights; for F32 also BF16 or F16 */
     ptrdiff_t k_stride, n_stride;
-} qk_igemm_source;
+};
 
 /* Choose the best level under the present cap and set the sizes. False: another pair of types, an extent of 0, or sizes that
  * overflow. */

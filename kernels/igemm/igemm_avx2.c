@@ -111,6 +111,7 @@ QK_INLINE void tile(const woven *a, const int32_t *pairs, size_t n4, const int16
         break;
     case BARE_BYTES: EACH_ROW(bytes_row(s[r], e, col, to + r * stride, false)); break;
     case BYTES: EACH_ROW(bytes_row(s[r], e, col, to + r * stride, true)); break;
+    case BARE_FLOATS:
     case FLOATS:
         EACH_ROW({
             const __m256 v[2] = {_mm256_cvtepi32_ps(s[r][0]), _mm256_cvtepi32_ps(s[r][1])};
@@ -141,7 +142,8 @@ static void run_x8(const qk_igemm *g, const void *packed, const qk_igemm_rows *r
     const uint8_t flip = g->src_shift != 0 ? 0x80 : 0;
     const int16_t *b = (const int16_t *)(const void *)qk_igemm_panel(g, packed, panel);
     const size_t n_parts = (g->kc + PART - 1) / PART, part = ((g->kc + n_parts - 1) / n_parts + 31) / 32 * 32;
-    const size_t n_tiles = (rows->m + FOUR_ROWS - 1) / FOUR_ROWS, elem = e->what == SUMS || e->what == FLOATS ? 4 : 1;
+    const size_t n_tiles = (rows->m + FOUR_ROWS - 1) / FOUR_ROWS,
+                 elem = e->what == BARE_BYTES || e->what == BYTES ? 1 : 4;
     _Alignas(32) woven a[QK_IGEMM_ROWS];
     int32_t pairs[QK_IGEMM_ROWS];
     for (size_t k = 0; k < g->kc; k += part, b += part * BLOCK) {
@@ -174,7 +176,7 @@ bool qk_igemm_x8_end_avx2(const qk_igemm *g, const void *packed, const qk_igemm_
     if (!prepare_end(end, panel, n_cols, &e)) return false;
     for (size_t c = 0; c < n_cols; c += LANES)
         STORE(e.add + c, _mm256_add_epi32(LOAD(e.add + c), LOAD(pairs + c)));
-    char *to = (char *)end->data + (ptrdiff_t)(panel * QK_IGEMM_COLS) * (e.what == FLOATS ? 4 : 1);
+    char *to = (char *)end->data + (ptrdiff_t)(panel * QK_IGEMM_COLS) * (end->dst == QDQ_DTYPE_F32 ? 4 : 1);
     for (size_t row = 0; row < rows->m; row += QK_IGEMM_ROWS) {
         const size_t left = rows->m - row;
         const qk_igemm_rows some = {qk_igemm_row(rows, row), rows->row_bytes,

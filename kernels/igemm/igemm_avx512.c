@@ -76,9 +76,10 @@ void qk_igemm_x8_avx512(const qk_igemm *g, const void *packed, const qk_igemm_ro
 
 QK_INLINE void tile_f32(const qk_igemm *g, const float *b, const char *a, ptrdiff_t row_bytes, const panel_end *e,
                         char *to, const int mr, const int nv) {
+    const size_t step = g->k_step;
     __m512 s[SIX_ROWS][4], w[4];
     QK_SIX_TIMES(r, QK_FOUR_TIMES(j, s[r][j] = _mm512_setzero_ps()));
-    for (size_t k = 0; k < g->kc; k++, b += QK_IGEMM_COLS, a += sizeof(float)) {
+    for (size_t k = 0; k < g->kc; k++, b += step, a += sizeof(float)) {
         QK_FOUR_TIMES(j, if (j < nv) w[j] = _mm512_loadu_ps(b + LANES * j));
         QK_SIX_TIMES(
             r, if (r < mr) {
@@ -86,7 +87,7 @@ QK_INLINE void tile_f32(const qk_igemm *g, const float *b, const char *a, ptrdif
                 QK_FOUR_TIMES(j, if (j < nv) s[r][j] = _mm512_fmadd_ps(x, w[j], s[r][j]));
             });
     }
-    if (e->what == SUMS) {
+    if (e->what == SUMS || (e->what == BARE_FLOATS && e->n_cols % LANES == 0)) {
         QK_SIX_TIMES(r, if (r < mr)
                             QK_FOUR_TIMES(j, if (j < nv) _mm512_storeu_ps(to + r * e->stride_bytes + 64 * j, s[r][j])));
         return;
@@ -118,7 +119,8 @@ static void run_f32(const qk_igemm *g, const void *packed, const qk_igemm_rows *
                     char *to) {
     const size_t nv = (qk_igemm_cols_of(g, panel) + LANES - 1) / LANES;
     const size_t n_tiles = (rows->m + SIX_ROWS - 1) / SIX_ROWS;
-    const float *b = (const float *)(const void *)qk_igemm_panel(g, packed, panel);
+    const float *b = g->k_step == QK_IGEMM_COLS ? (const float *)(const void *)qk_igemm_panel(g, packed, panel)
+                                                : (const float *)packed + panel * QK_IGEMM_COLS;
     for (size_t t = 0; t < n_tiles; t++) {
         const size_t row = rows->m * t / n_tiles, mr = rows->m * (t + 1) / n_tiles - row;
         f32_tiles[mr - 1][nv - 1](g, b, qk_igemm_row(rows, row), rows->row_bytes, e,

@@ -48,6 +48,7 @@ QK_INLINE void tile(const qk_igemm *g, const uint8_t *b, const uint8_t *a, ptrdi
             bytes_row(s[r], e, to + r * e->stride_bytes, nv, true);
         });
         break;
+    case BARE_FLOATS:
     case FLOATS:
         EACH_ROW({
             FORGET(e);
@@ -101,6 +102,6 @@ bool qk_igemm_x8_end_avx512vnni(const qk_igemm *g, const void *packed, const qk_
     panel_end e;
     if (!prepare_end(end, panel, qk_igemm_cols_of(g, panel), &e)) return false;
     run(g, packed, rows, panel, &e,
-        (char *)end->data + (ptrdiff_t)(panel * QK_IGEMM_COLS) * (e.what == FLOATS ? 4 : 1));
+        (char *)end->data + (ptrdiff_t)(panel * QK_IGEMM_COLS) * (end->dst == QDQ_DTYPE_F32 ? 4 : 1));
     return true;
 }

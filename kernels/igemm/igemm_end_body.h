@@ -12,6 +12,7 @@ typedef enum what {
     BARE_BYTES, /* no more than a floor at the least u8 */
     BYTES,
     FLOATS,
+    BARE_FLOATS, /* the sums, as f32; from f32 */
 } what;
 
 /* One panel's end, its vectors padded to whole ones. */
@@ -19,7 +20,7 @@ typedef struct panel_end {
     _Alignas(64) int32_t add[QK_IGEMM_COLS];
     float scale[QK_IGEMM_COLS], bias[QK_IGEMM_COLS];
     what what;
-    bool is_signed, is_rounded;
+    bool is_signed, is_rounded, has_low, has_high;
     float low, high, zp;
     size_t n_cols;
     ptrdiff_t stride_bytes; /* of rows of results */
@@ -54,13 +55,16 @@ static bool prepare_end(const qk_igemm_end *end, size_t panel, size_t n_cols, pa
     out->is_rounded = end->is_rounded;
     out->low = end->low;
     out->high = end->high;
+    out->has_low = end->low != -INFINITY;
+    out->has_high = end->high != INFINITY;
     out->zp = end->zp;
     out->n_cols = n_cols;
     out->stride_bytes = end->stride * (is_bytes ? 1 : 4);
-    const bool no_floor = end->low == -INFINITY || (end->low == 0.0f && !out->is_signed);
+    const bool no_floor = !out->has_low || (end->low == 0.0f && !out->is_signed);
+    const bool no_arithmetic = end->scale == NULL && end->bias == NULL && end->scale_common == 1.0f;
     if (!is_bytes)
-        out->what = FLOATS;
-    else if (no_floor && end->high == INFINITY && end->zp == 0.0f)
+        out->what = no_arithmetic && !out->has_low && !out->has_high ? BARE_FLOATS : FLOATS;
+    else if (no_floor && !out->has_high && end->zp == 0.0f)
         out->what = BARE_BYTES;
     else
         out->what = BYTES;
@@ -76,18 +80,18 @@ QK_INLINE qv_f scaled(qv_f v, const panel_end *e, const size_t c) {
 }
 
 QK_INLINE qv_f clipped(qv_f v, const panel_end *e) {
-    return qv_min(qv_set1(e->high), qv_max(qv_set1(e->low), v));
+    if (e->has_low) v = qv_max(qv_set1(e->low), v);
+    if (e->has_high) v = qv_min(qv_set1(e->high), v);
+    return v;
 }
 
 /* To what a byte is made of by saturation; `more` is a constant of the caller, false for BARE_BYTES. */
 QK_INLINE qv_i rounded(qv_i sum, const panel_end *e, const size_t c, const bool more) {
     qv_f v = scaled(qv_of_int(sum), e, c);
-    if (more) {
-        v = clipped(v, e);
-        if (e->is_rounded) v = qv_rint(v);
-        v = qv_add(v, qv_set1(e->zp));
-    }
-    return qv_to_int(v);
+    if (!more) return qv_to_int(v);
+    v = clipped(v, e);
+    if (e->is_rounded) return qv_addi(qv_to_int(v), qv_set1i((int32_t)e->zp)); /* what f32 would round saturates */
+    return qv_to_int(qv_add(v, qv_set1(e->zp)));
 }
 
 #endif

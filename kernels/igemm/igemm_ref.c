@@ -18,10 +18,12 @@ void qk_igemm_f32_ref(const qk_igemm *g, const void *packed, const qk_igemm_rows
     const size_t n_cols = qk_igemm_cols_of(g, panel);
     for (size_t r = 0; r < rows->m; r++)
         for (size_t c = 0; c < n_cols; c++) {
-            const float *a = qk_igemm_row(rows, r), *w = (const float *)(const void *)qk_igemm_panel(g, packed, panel);
+            const float *a = qk_igemm_row(rows, r),
+                        *w = g->k_step == QK_IGEMM_COLS ? (const float *)(const void *)qk_igemm_panel(g, packed, panel)
+                                                        : (const float *)packed + panel * QK_IGEMM_COLS;
             float sum = 0.0f;
             for (size_t k = 0; k < g->kc; k++)
-                sum += a[k] * w[k * QK_IGEMM_COLS + c];
+                sum += a[k] * w[k * g->k_step + c];
             ((float *)acc)[r * QK_IGEMM_COLS + c] = sum;
         }
 }

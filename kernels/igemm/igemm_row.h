@@ -6,15 +6,19 @@
 
 #include <string.h>
 
-#define WITH_END(name) qk_igemm_end_fn name;
+#define WITH_END(name)  qk_igemm_end_fn name;
+#define WITH_PACK(name) qk_igemm_pack_fn name;
 #define NO_END(name)
-#define QK_IGEMM(level, types, nr, kr, bytes, paired, end)                                                             \
+#define NO_PACK(name)
+#define QK_IGEMM(level, types, nr, kr, bytes, paired, end, pack)                                                       \
     qk_igemm_fn qk_igemm_##types##_##level;                                                                            \
-    end(qk_igemm_##types##_end_##level)
+    end(qk_igemm_##types##_end_##level) pack(qk_igemm_pack_##types##_##level)
 #include "kernels/igemm/igemm.def"
 #undef QK_IGEMM
 #undef WITH_END
+#undef WITH_PACK
 #undef NO_END
+#undef NO_PACK
 
 qk_igemm_sums_fn qk_igemm_sums_ref;
 #if defined(__x86_64__)
