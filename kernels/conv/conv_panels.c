@@ -386,6 +386,11 @@ static void fill(const job *j, uint8_t *to, size_t n) {
     }
 }
 
+/* The last whole dword meets weights of zero there, but should be no memory that nobody wrote. */
+static void end_line(uint8_t *to) {
+    memset(to, 0, sizeof(uint32_t));
+}
+
 static void copy_line(const job *j, const uint8_t *src, uint8_t *to) {
     const qk_conv *c = j->c;
     const size_t cell = cell_bytes(c), k = (size_t)c->k, stride = (size_t)c->src_stride * qk_conv_elem_bytes(c);
@@ -399,6 +404,7 @@ static void copy_line(const job *j, const uint8_t *src, uint8_t *to) {
                 else
                     fill(j, to, k);
             }
+        end_line(to);
         return;
     }
     int64_t first;
@@ -406,6 +412,7 @@ static void copy_line(const job *j, const uint8_t *src, uint8_t *to) {
     const int64_t left = qk_smaller(qk_larger(-first, 0), n), right = qk_larger(qk_smaller(c->in[2] - first, n), left);
     fill(j, to, (size_t)left * k);
     fill(j, to + (size_t)right * cell, (size_t)(n - right) * k);
+    end_line(to + (size_t)n * cell);
     if (right == left) return;
     src += (size_t)(first + left) * stride;
     to += (size_t)left * cell;
@@ -437,10 +444,12 @@ static void copy_lines(const job *j) {
             if (!dense) is_one = element_at(c, 1, j->o[1] + i / c->kernel[1], i % c->kernel[1], &h) && is_one;
             const uint8_t *src = line_at(j, is_one, d, h);
             uint8_t *to = j->lines + (size_t)(kd * c->n_cells[1] + i) * c->line_bytes;
-            if (src != NULL)
+            if (src != NULL) {
                 copy_line(j, src, to);
-            else
-                fill(j, to, (size_t)c->n_cells[2] * (size_t)c->k);
+                continue;
+            }
+            fill(j, to, (size_t)c->n_cells[2] * (size_t)c->k);
+            end_line(to + (size_t)c->n_cells[2] * cell_bytes(c));
         }
 }
 
