@@ -8,7 +8,15 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { GRAIN_ELEMS = 8 * 1024, ROOM = 4096, MAX_MOVING = 3 };
+enum {
+    GRAIN_ELEMS = 8 * 1024,
+    ROOM = 4096,
+    MAX_MOVING = 3,
+    SHORT_RUN = 8,
+    SHORT_BYTES = 64,
+    NEAR_BYTES = 16 * 1024,
+    MAX_PLACES = 16 * 1024
+};
 
 /* A dim in memory order; what it takes per index. */
 typedef struct axis {
@@ -27,7 +35,9 @@ typedef struct resize_impl {
     int32_t n_outer; /* axes around the inner piece, slowest first */
     axis outer[QDQ_MAX_NDIMS];
     axis inner; /* a row that is resized, or elements beside each other that are not */
+    axis line;  /* in this case: the resized axis whose elements those are; n_dst 0: there is none */
     int64_t n_tasks, n_results;
+    bool is_copy; /* nothing has a weight, and all is stored as it is */
 } resize_impl;
 
 typedef struct resize_job {
@@ -36,49 +46,142 @@ typedef struct resize_job {
     void *const *bufs;
 } resize_job;
 
-/* The corners of an outer index: their places and weights, those of weight 0 left out. */
-static size_t corners_of(const resize_job *job, int64_t index, const void **src, float *weights, int64_t *dst_out) {
-    const resize_impl *s = job->impl;
-    int64_t at[QK_RESIZE_MAX_CORNERS] = {0}, dst = 0;
-    size_t n = 1;
-    weights[0] = 1.0f;
-    for (int32_t k = s->n_outer - 1; k >= 0; k--) {
-        const axis *a = &s->outer[k];
-        const int64_t i = index % a->n_dst;
-        index /= a->n_dst;
-        dst += i * a->dst_step;
-        const size_t before = n;
-        for (size_t c = 0; c < before; c++) {
-            const int64_t base = at[c];
-            at[c] = base + (a->lo == NULL ? i : a->lo[i]) * a->src_step;
-            if (a->lo == NULL || a->w[i] == 0.0f) continue;
-            at[n] = base + a->hi[i] * a->src_step;
-            weights[n++] = weights[c] * a->w[i];
-            weights[c] *= 1.0f - a->w[i];
-        }
+/* The corners of an outer index: their places and weights, those of weight 0 left out. What all axes but the last one say is kept
+ * as long as it lasts. */
+typedef struct corners {
+    int64_t index[QDQ_MAX_NDIMS];
+    size_t n_kept, n;
+    int64_t kept[QK_RESIZE_MAX_CORNERS], kept_dst, dst;
+    float kept_weights[QK_RESIZE_MAX_CORNERS], weights[QK_RESIZE_MAX_CORNERS];
+    const void *src[QK_RESIZE_MAX_CORNERS];
+} corners;
+
+/* n corners, those of one more axis. */
+static size_t step_along(const axis *a, int64_t i, int64_t *at, float *weights, size_t n) {
+    const int64_t lo = (a->lo == NULL ? i : a->lo[i]) * a->src_step;
+    const float w = a->lo == NULL ? 0.0f : a->w[i];
+    size_t more = n;
+    for (size_t c = 0; c < n; c++) {
+        const int64_t base = at[c];
+        at[c] = base + lo;
+        if (w == 0.0f) continue;
+        at[more] = base + a->hi[i] * a->src_step;
+        weights[more++] = weights[c] * w;
+        weights[c] *= 1.0f - w;
     }
-    for (size_t c = 0; c < n; c++)
-        src[c] = (const char *)job->bufs[s->src] + (size_t)at[c] * s->src_bytes;
-    *dst_out = dst;
-    return n;
+    return more;
+}
+
+static void keep_corners(const resize_impl *s, corners *c) {
+    c->kept[0] = c->kept_dst = 0;
+    c->kept_weights[0] = 1.0f;
+    c->n_kept = 1;
+    for (int32_t k = s->n_outer - 2; k >= 0; k--) {
+        c->n_kept = step_along(&s->outer[k], c->index[k], c->kept, c->kept_weights, c->n_kept);
+        c->kept_dst += c->index[k] * s->outer[k].dst_step;
+    }
+}
+
+static void corners_at(const resize_impl *s, int64_t task, corners *c) {
+    for (int32_t k = s->n_outer - 1; k >= 0; k--) {
+        c->index[k] = task % s->outer[k].n_dst;
+        task /= s->outer[k].n_dst;
+    }
+    keep_corners(s, c);
+}
+
+static void find_corners(const resize_job *job, corners *c) {
+    const resize_impl *s = job->impl;
+    int64_t at[QK_RESIZE_MAX_CORNERS];
+    for (size_t i = 0; i < c->n_kept; i++) {
+        at[i] = c->kept[i];
+        c->weights[i] = c->kept_weights[i];
+    }
+    c->n = c->n_kept;
+    c->dst = c->kept_dst;
+    if (s->n_outer > 0) {
+        const axis *a = &s->outer[s->n_outer - 1];
+        const int64_t i = c->index[s->n_outer - 1];
+        c->n = step_along(a, i, at, c->weights, c->n);
+        c->dst += i * a->dst_step;
+    }
+    for (size_t i = 0; i < c->n; i++)
+        c->src[i] = (const char *)job->bufs[s->src] + (size_t)at[i] * s->src_bytes;
+}
+
+static void next_corners(const resize_impl *s, corners *c) {
+    int32_t k = s->n_outer - 1;
+    if (k < 0 || ++c->index[k] < s->outer[k].n_dst) return;
+    while (k >= 0 && c->index[k] == s->outer[k].n_dst) {
+        c->index[k--] = 0;
+        if (k >= 0) c->index[k]++;
+    }
+    keep_corners(s, c);
+}
+
+/* Nearest: elements as they are. A row that is the one before again is copied from there where that is
+ * the cheaper source. */
+static void some_copies(const resize_job *job, corners *c, int64_t n) {
+    const resize_impl *s = job->impl;
+    const bool by_line = s->line.n_dst != 0;
+    const axis *moving = by_line ? &s->line : &s->inner;
+    const size_t run = s->dst_bytes * (by_line ? (size_t)s->inner.n_dst : 1),
+                 step = s->dst_bytes * (by_line ? (size_t)s->line.src_step : 1),
+                 row_bytes = moving->lo == NULL ? s->dst_bytes * (size_t)s->inner.n_dst : run * (size_t)moving->n_dst;
+    const void *before = NULL;
+    char *last = NULL;
+    for (int64_t t = 0; t < n; t++) {
+        find_corners(job, c);
+        char *dst = (char *)job->bufs[s->dst] + (size_t)c->dst * s->dst_bytes;
+        if (c->src[0] == before && (run < SHORT_BYTES || row_bytes <= NEAR_BYTES))
+            memcpy(dst, last, row_bytes);
+        else if (moving->lo == NULL)
+            memcpy(dst, c->src[0], row_bytes);
+        else
+            s->fns->take(c->src[0], moving->lo, (size_t)moving->n_dst, run, step, dst);
+        before = c->src[0];
+        last = dst;
+        next_corners(s, c);
+    }
+}
+
+static void one_task(const resize_job *job, const corners *c, float *room) {
+    const resize_impl *s = job->impl;
+    const size_t n = (size_t)s->inner.n_dst;
+    char *dst = (char *)job->bufs[s->dst] + (size_t)c->dst * s->dst_bytes;
+    if (s->line.n_dst != 0) {
+        const qk_resize_axis line = {s->line.lo, s->line.hi, s->line.w, (size_t)s->line.n_dst};
+        s->fns->runs(&job->resize, c->src, c->weights, c->n, &line, (size_t)s->line.src_step, dst,
+                     (size_t)s->line.dst_step, n);
+        return;
+    }
+    if (s->inner.lo == NULL) {
+        s->fns->blend(&job->resize, false, c->src, c->weights, c->n, dst, n);
+        return;
+    }
+    const float *row = c->src[0];
+    if (s->resize.src != QDQ_DTYPE_F32 || c->n > 1) {
+        s->fns->blend(&job->resize, true, c->src, c->weights, c->n, room, (size_t)s->inner.n_src);
+        row = room;
+    }
+    s->fns->across(&job->resize, row, s->inner.lo, s->inner.hi, s->inner.w, dst, n);
 }
 
 static void some_tasks(int64_t first, int64_t n, void *arg) {
     const resize_job *job = arg;
     const resize_impl *s = job->impl;
-    float row[ROOM];
-    for (int64_t t = first; t < first + n; t++) {
-        const void *src[QK_RESIZE_MAX_CORNERS];
-        float weights[QK_RESIZE_MAX_CORNERS];
-        int64_t at;
-        const size_t n_src = corners_of(job, t, src, weights, &at);
-        char *dst = (char *)job->bufs[s->dst] + (size_t)at * s->dst_bytes;
-        if (s->inner.lo == NULL) {
-            s->fns->blend(&job->resize, false, src, weights, n_src, dst, (size_t)s->inner.n_dst);
-            continue;
-        }
-        s->fns->blend(&job->resize, true, src, weights, n_src, row, (size_t)s->inner.n_src);
-        s->fns->across(&job->resize, row, s->inner.lo, s->inner.hi, s->inner.w, dst, (size_t)s->inner.n_dst);
+    float room[ROOM];
+    corners c;
+    if (n <= 0) return;
+    corners_at(s, first, &c);
+    if (s->is_copy) {
+        some_copies(job, &c, n);
+        return;
+    }
+    for (int64_t t = 0; t < n; t++) {
+        find_corners(job, &c);
+        one_task(job, &c, room);
+        next_corners(s, &c);
     }
 }
 
@@ -100,6 +203,7 @@ static void clear(void *impl) {
     for (int32_t k = 0; k < s->n_outer; k++)
         qdqi_free(s->outer[k].lo);
     qdqi_free(s->inner.lo);
+    qdqi_free(s->line.lo);
 }
 
 /* ---- making one ------------------------------------------------------------------------------------------------- */
@@ -116,6 +220,54 @@ static qdq_status copy_taps(axis *a, const qdqi_native_taps *t, qdq_error *err) 
     memcpy(a->hi, t->hi, n * sizeof *all);
     memcpy(a->w, t->w, n * sizeof *a->w);
     return QDQ_OK;
+}
+
+/* A line of short runs becomes a row of elements: each channel has places of its own. */
+static qdq_status spread_line(resize_impl *s, qdq_error *err) {
+    const int64_t c = s->inner.n_dst;
+    const axis line = s->line;
+    if (line.n_dst == 0 || c >= SHORT_RUN || line.src_step != c || line.dst_step != c || line.n_src > ROOM / c)
+        return QDQ_OK;
+    axis row = {line.n_src * c, line.n_dst * c, 1, 1, NULL, NULL, NULL};
+    int32_t *all = qdqi_realloc_array(NULL, (size_t)row.n_dst, 2 * sizeof *all + sizeof *row.w);
+    if (all == NULL) return QDQI_NO_MEMORY(err);
+    row.lo = all;
+    row.hi = all + row.n_dst;
+    row.w = (float *)(void *)(all + 2 * row.n_dst);
+    for (int64_t i = 0; i < row.n_dst; i++) {
+        row.lo[i] = line.lo[i / c] * (int32_t)c + (int32_t)(i % c);
+        row.hi[i] = line.hi[i / c] * (int32_t)c + (int32_t)(i % c);
+        row.w[i] = line.w[i / c];
+    }
+    qdqi_free(line.lo);
+    s->inner = row;
+    memset(&s->line, 0, sizeof s->line);
+    return QDQ_OK;
+}
+
+/* Nearest: a plane of rows that are resized becomes one row. */
+static qdq_status flatten_plane(resize_impl *s, qdq_error *err) {
+    if (s->inner.lo == NULL || s->n_outer == 0) return QDQ_OK;
+    const axis h = s->outer[s->n_outer - 1], w = s->inner;
+    if (h.lo == NULL || h.src_step != w.n_src || h.dst_step != w.n_dst || h.n_dst > MAX_PLACES / w.n_dst ||
+        h.n_src > INT32_MAX / w.n_src)
+        return QDQ_OK;
+    axis plane = {h.n_src * w.n_src, h.n_dst * w.n_dst, 1, 1, NULL, NULL, NULL};
+    plane.lo = qdqi_realloc_array(NULL, (size_t)plane.n_dst, sizeof *plane.lo);
+    if (plane.lo == NULL) return QDQI_NO_MEMORY(err);
+    for (int64_t i = 0; i < plane.n_dst; i++)
+        plane.lo[i] = h.lo[i / w.n_dst] * (int32_t)w.n_src + w.lo[i % w.n_dst];
+    qdqi_free(h.lo);
+    qdqi_free(w.lo);
+    s->inner = plane;
+    s->n_outer--;
+    s->n_tasks /= h.n_dst;
+    return QDQ_OK;
+}
+
+/* An axis that is not resized, and whose elements are runs beside each other. */
+static bool is_one_run(const axis *outer, const axis *inner) {
+    return outer->lo == NULL && outer->n_dst > 0 && outer->src_step == inner->n_dst && outer->dst_step == inner->n_dst;
 }
 
 static qdq_status fill(resize_impl *s, qdqi_native_prim *prim, const qdqi_native_taps *taps, const qdqi_dnnl_md *x,
@@ -143,6 +295,21 @@ static qdq_status fill(resize_impl *s, qdqi_native_prim *prim, const qdqi_native
         s->n_outer++;
         if (st != QDQ_OK) return st;
     }
+    while (!by_row && s->n_outer > 0 && is_one_run(&s->outer[s->n_outer - 1], &s->inner)) {
+        s->inner.n_src = s->inner.n_dst = s->inner.n_dst * s->outer[--s->n_outer].n_dst;
+        s->n_tasks /= s->outer[s->n_outer].n_dst;
+    }
+    if (!by_row && s->n_outer > 0 && s->outer[s->n_outer - 1].lo != NULL && s->outer[s->n_outer - 1].n_dst > 0) {
+        s->line = s->outer[--s->n_outer];
+        s->n_tasks /= s->line.n_dst;
+    }
+    s->is_copy = x->dtype == y->dtype && (s->line.n_dst == 0 || s->line.dst_step == s->inner.n_dst);
+    for (int32_t k = 0; k < x->ndims && s->is_copy; k++)
+        for (int64_t i = 0; taps[k].lo != NULL && i < y->dims[k]; i++)
+            s->is_copy &= taps[k].w[i] == 0.0f;
+    s->is_copy &= attr == NULL || (!attr->src.has_scale && !attr->src.has_zp && !attr->dst.has_scale &&
+                                   !attr->dst.has_zp && attr->n_posts == 0);
+    QDQI_TRY(s->is_copy ? flatten_plane(s, err) : spread_line(s, err));
     s->n_results = qdqi_native_n_elems(y);
     s->src_bytes = qdq_dtype_bits(x->dtype) / 8;
     s->dst_bytes = qdq_dtype_bits(y->dtype) / 8;

@@ -99,22 +99,58 @@ bench_peer *bench_peer_groupnorm(const bench_tensor *src, const bench_tensor *ds
     return p;
 }
 
-bench_peer *bench_peer_sum(const bench_tensor *src, const bench_tensor *dst) {
+bench_peer *bench_peer_resampling(bool is_linear, const bench_tensor *src, const bench_tensor *dst) {
     bench_peer *p = bench_peer_start();
     if (!p) return NULL;
     dnnl_memory_desc_t s = bench_peer_desc(src), d = bench_peer_desc(dst);
     dnnl_primitive_desc_t pd = NULL;
     bench_peer_arg(p, DNNL_ARG_SRC, s, src->data);
     bench_peer_arg(p, DNNL_ARG_DST, d, dst->data);
-    (void)dnnl_reduction_primitive_desc_create(&pd, p->engine, dnnl_reduction_sum, s, d, 0.0f, 0.0f, NULL);
+    (void)dnnl_resampling_forward_primitive_desc_create(&pd, p->engine, dnnl_forward_inference,
+                                                        is_linear ? dnnl_resampling_linear : dnnl_resampling_nearest,
+                                                        NULL, s, d, NULL);
     p = bench_peer_finish(p, pd);
     dnnl_memory_desc_destroy(s);
     dnnl_memory_desc_destroy(d);
     return p;
 }
 
+bench_peer *bench_peer_reduction(bench_reduction op, const bench_tensor *src, const bench_tensor *dst) {
+    static const dnnl_alg_kind_t algs[] = {dnnl_reduction_sum,        dnnl_reduction_mean,
+                                           dnnl_reduction_max,        dnnl_reduction_min,
+                                           dnnl_reduction_mul,        dnnl_reduction_norm_lp_power_p_sum,
+                                           dnnl_reduction_norm_lp_sum};
+    bench_peer *p = bench_peer_start();
+    if (!p) return NULL;
+    dnnl_memory_desc_t s = bench_peer_desc(src), d = bench_peer_desc(dst);
+    dnnl_primitive_desc_t pd = NULL;
+    bench_peer_arg(p, DNNL_ARG_SRC, s, src->data);
+    bench_peer_arg(p, DNNL_ARG_DST, d, dst->data);
+    (void)dnnl_reduction_primitive_desc_create(&pd, p->engine, algs[op], s, d,
+                                               op == BENCH_L2   ? 2.0f
+                                               : op == BENCH_L1 ? 1.0f
+                                                                : 0.0f,
+                                               0.0f, NULL);
+    p = bench_peer_finish(p, pd);
+    dnnl_memory_desc_destroy(s);
+    dnnl_memory_desc_destroy(d);
+    return p;
+}
+
+bench_peer *bench_peer_sum(const bench_tensor *src, const bench_tensor *dst) {
+    return bench_peer_reduction(BENCH_SUM, src, dst);
+}
+
 #else
 
+bench_peer *bench_peer_resampling(bool is_linear, const bench_tensor *src, const bench_tensor *dst) {
+    (void)is_linear, (void)src, (void)dst;
+    return NULL;
+}
+bench_peer *bench_peer_reduction(bench_reduction op, const bench_tensor *src, const bench_tensor *dst) {
+    (void)op, (void)src, (void)dst;
+    return NULL;
+}
 bench_peer *bench_peer_softmax(const bench_tensor *src, const bench_tensor *dst, int axis, bool is_log) {
     (void)src, (void)dst, (void)axis, (void)is_log;
     return NULL;
