@@ -23,6 +23,7 @@ static const struct {
     {"avx512vnni", dnnl_cpu_isa_avx512_core_vnni},
     {"avx512_core_vnni", dnnl_cpu_isa_avx512_core_vnni},
     {"avx512vbmi", dnnl_cpu_isa_avx512_core_bf16},
+    {"avx512bf16", dnnl_cpu_isa_avx512_core_bf16},
     {"avx512_core_bf16", dnnl_cpu_isa_avx512_core_bf16},
     {"avx512_core_fp16", dnnl_cpu_isa_avx512_core_fp16},
     {"avx10_1_512", dnnl_cpu_isa_avx10_1_512},

@@ -32,6 +32,7 @@ const struct {
     {"avx512vl", QK_CPU_AVX512VL},
     {"avx512_vnni", QK_CPU_AVX512VNNI},
     {"avx512vbmi", QK_CPU_AVX512VBMI},
+    {"avx512_bf16", QK_CPU_AVX512BF16},
     {"asimd", QK_CPU_NEON},
     {"asimddp", QK_CPU_DOTPROD},
 };
@@ -77,7 +78,7 @@ const Machine kMachines[] = {
     {"SapphireRapids",
      "avx f16c fma avx2 bmi2 avx512f avx512dq avx512ifma avx512cd avx512bw avx512vl avx_vnni avx512_bf16 avx512vbmi "
      "avx512_vbmi2 avx512_vnni avx512_bitalg avx512_vpopcntdq amx_bf16 avx512_fp16 amx_tile amx_int8",
-     {QK_ISA_avx2, QK_ISA_avxvnni, QK_ISA_avx512, QK_ISA_avx512vnni, QK_ISA_avx512vbmi}},
+     {QK_ISA_avx2, QK_ISA_avxvnni, QK_ISA_avx512, QK_ISA_avx512vnni, QK_ISA_avx512vbmi, QK_ISA_avx512bf16}},
     {"AlderLake", "avx f16c fma bmi1 avx2 bmi2 avx_vnni gfni vaes vpclmulqdq", {QK_ISA_avx2, QK_ISA_avxvnni}},
     {"Zen1", "avx f16c fma bmi1 avx2 bmi2 sse4a", {QK_ISA_avx2}},
     {"Zen2", "avx f16c fma bmi1 avx2 bmi2 clwb rdpid", {QK_ISA_avx2}},
@@ -85,11 +86,11 @@ const Machine kMachines[] = {
     {"Zen4",
      "avx f16c fma avx2 bmi2 avx512f avx512dq avx512ifma avx512cd avx512bw avx512vl avx512_bf16 avx512vbmi "
      "avx512_vbmi2 gfni avx512_vnni avx512_bitalg avx512_vpopcntdq",
-     {QK_ISA_avx2, QK_ISA_avx512, QK_ISA_avx512vnni, QK_ISA_avx512vbmi}},
+     {QK_ISA_avx2, QK_ISA_avx512, QK_ISA_avx512vnni, QK_ISA_avx512vbmi, QK_ISA_avx512bf16}},
     {"Zen5",
      "avx f16c fma avx2 bmi2 avx512f avx512dq avx512ifma avx512cd avx512bw avx512vl avx_vnni avx512_bf16 avx512vbmi "
      "avx512_vbmi2 gfni avx512_vnni avx512_bitalg avx512_vpopcntdq avx512_vp2intersect movdiri",
-     {QK_ISA_avx2, QK_ISA_avxvnni, QK_ISA_avx512, QK_ISA_avx512vnni, QK_ISA_avx512vbmi}},
+     {QK_ISA_avx2, QK_ISA_avxvnni, QK_ISA_avx512, QK_ISA_avx512vnni, QK_ISA_avx512vbmi, QK_ISA_avx512bf16}},
     {"CortexA72", "fp asimd aes crc32", {QK_ISA_neon}},
     {"NeoverseN1", "fp asimd aes crc32 atomics asimdhp asimdrdm lrcpc dcpop asimddp", {QK_ISA_neon, QK_ISA_dotprod}},
     // A hypervisor that leaves YMM out of XCR0: what needs no vector register is still there.

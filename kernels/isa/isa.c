@@ -27,12 +27,12 @@ static const struct {
     {"avx512_core", QK_ISA_avx512},
     {"avx512_core_vnni", QK_ISA_avx512vnni},
     {"avx512_core_bf16", QK_ISA_avx512vnni},
-    {"avx10_1_512", QK_ISA_avx512vbmi},
-    {"avx512_core_fp16", QK_ISA_avx512vbmi},
-    {"avx512_core_amx", QK_ISA_avx512vbmi},
-    {"avx10_1_512_amx", QK_ISA_avx512vbmi},
-    {"default", QK_ISA_avx512vbmi},
-    {"all", QK_ISA_avx512vbmi},
+    {"avx10_1_512", QK_ISA_avx512bf16},
+    {"avx512_core_fp16", QK_ISA_avx512bf16},
+    {"avx512_core_amx", QK_ISA_avx512bf16},
+    {"avx10_1_512_amx", QK_ISA_avx512bf16},
+    {"default", QK_ISA_avx512bf16},
+    {"all", QK_ISA_avx512bf16},
 };
 
 /* The cap plus one; zero is "not read yet". */

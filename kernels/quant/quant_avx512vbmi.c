@@ -1,0 +1,3 @@
+#include "kernels/quant/quant512_body.h"
+
+QK_QUANT512_ROW(avx512vbmi)
