@@ -221,6 +221,8 @@ const char *bench_peer_name(const bench_peer *p) {
 }
 
 void bench_peer_run(bench_peer *p) {
+    for (int i = 0; i < 2; i++)
+        if (p->first[i]) bench_peer_run(p->first[i]);
     (void)dnnl_primitive_execute(p->primitive, p->stream, p->n_args, p->args);
     (void)dnnl_stream_wait(p->stream);
 }
@@ -228,6 +230,8 @@ void bench_peer_run(bench_peer *p) {
 void bench_peer_destroy(bench_peer **peer) {
     bench_peer *p = *peer;
     if (!p) return;
+    for (int i = 0; i < 2; i++)
+        bench_peer_destroy(&p->first[i]);
     for (int i = 0; i < p->n_args; i++)
         dnnl_memory_destroy(p->args[i].memory);
     if (p->primitive) dnnl_primitive_destroy(p->primitive);

@@ -20,6 +20,7 @@ struct bench_peer {
     char name[160];
     int n_args;
     int n_consts;
+    bench_peer *first[2]; /* what runs before it, or NULL */
 };
 
 /* NULL when there is no engine. */

@@ -1,7 +1,11 @@
 /* Quantize and dequantize, alone: every pair of types, every granularity, in L2 and in memory. */
+#include "bench_peer_quant.h"
 #include "kbench_floor.h"
+#include "kbench_floor_runs.h"
 #include "kernels/quant/quant.h"
 
+#include <math.h>
+#include <omp.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,8 +15,8 @@ typedef struct quant_case {
     float *scales; /* all the same: a per-channel peer has its own way, its work is what matters */
     int32_t *zps;
     void *src, *dst;
-    size_t n, dims[3];
-    int axis; /* of the scales in dims; -1: none */
+    size_t n, dims[3], run; /* elements with one scale in a row */
+    int axis;               /* of the scales in dims; -1: none */
 } quant_case;
 
 static qk_isa prepare(void *arg, int n_threads) {
@@ -41,6 +45,32 @@ static void run_floor(void *arg, int part, int n_parts) {
     else
         kbench_floors_of_host()->dequantize_s8((const int8_t *)c->src + first, (float *)c->dst + first, n, c->scales[0],
                                                c->quant.stream);
+}
+
+/* Of a whole tensor in cache. */
+static kbench_runs_floor *runs_floor(const quant_case *c) {
+    const kbench_run_floors *floors = kbench_run_floors_of_host();
+    const int real = c->quant.real == QDQ_DTYPE_F32    ? KBENCH_RUN_F32
+                     : c->quant.real == QDQ_DTYPE_BF16 ? KBENCH_RUN_BF16
+                                                       : KBENCH_RUN_F16;
+    const int stored = c->quant.stored == QDQ_DTYPE_U8   ? KBENCH_RUN_U8
+                       : c->quant.stored == QDQ_DTYPE_S8 ? KBENCH_RUN_S8
+                       : c->quant.stored == QDQ_DTYPE_U4 ? KBENCH_RUN_U4
+                       : c->quant.stored == QDQ_DTYPE_S4 ? KBENCH_RUN_S4
+                                                         : KBENCH_N_RUN_STORED;
+    if (!floors || stored == KBENCH_N_RUN_STORED || c->run == 1 || c->quant.stream) return NULL;
+    /* the hand-written loops for results of 4 bits have whole blocks in a run */
+    if (c->quantize) return c->run % 64 == 0 ? floors->quantize[real][stored] : NULL;
+    return floors->dequantize[real][stored];
+}
+
+static void run_runs_floor(void *arg, int part, int n_parts) {
+    const quant_case *c = arg;
+    size_t n_runs, first = kbench_part(c->n / c->run, 1, part, n_parts, &n_runs);
+    const size_t src_bits = qdq_dtype_bits(c->quantize ? c->quant.real : c->quant.stored),
+                 dst_bits = qdq_dtype_bits(c->quantize ? c->quant.stored : c->quant.real);
+    runs_floor(c)((const char *)c->src + first * c->run * src_bits / 8, (char *)c->dst + first * c->run * dst_bits / 8,
+                  n_runs, c->run, c->scales + first, c->zps ? c->zps + first : NULL);
 }
 
 static bench_tensor tensor(const quant_case *c, void *data, qdq_dtype dtype) {
@@ -114,9 +144,16 @@ static void measure(kbench *b, bool quantize, qdq_dtype real, qdq_dtype stored, 
                     .n = n,
                     .dims = {s->dims[0], s->dims[1], s->dims[2]},
                     .axis = f->axis,
-                    .scales = kbench_buffer(b, n_params * sizeof *c.scales),
-                    .zps = f->has_zp ? kbench_buffer(b, n_params * sizeof *c.zps) : NULL};
-    for (size_t i = 0; i < n_params; i++) {
+                    .run = f->group       ? f->group
+                           : f->axis == 2 ? 1
+                           : f->axis == 1 ? s->dims[2]
+                           : f->axis == 0 ? s->dims[1] * s->dims[2]
+                                          : n};
+    /* as many as there are runs, for the hand-written loops */
+    const size_t n_scales = n / c.run > n_params ? n / c.run : n_params;
+    c.scales = kbench_buffer(b, n_scales * sizeof *c.scales);
+    c.zps = f->has_zp ? kbench_buffer(b, n_scales * sizeof *c.zps) : NULL;
+    for (size_t i = 0; i < n_scales; i++) {
         c.scales[i] = 0.021347f;
         if (c.zps) c.zps[i] = 3;
     }
@@ -144,8 +181,81 @@ static void measure(kbench *b, bool quantize, qdq_dtype real, qdq_dtype stored, 
                            .max_parts = kbench_worth(n, QK_QUANT_GRAIN),
                            .prepare = prepare,
                            .run = run,
-                           .floor = has_floor ? run_floor : NULL,
+                           .floor = has_floor        ? run_floor
+                                    : runs_floor(&c) ? run_runs_floor
+                                                     : NULL,
                            .peer = f->group || bits_of(stored) == 4 ? NULL : peer,
+                           .arg = &c};
+    kbench_measure(b, &k);
+}
+
+/* ---- the range of a tensor, and its quantization with that: as backend/lower does it ---- */
+
+enum { MAX_PARTS = 64 };
+
+typedef struct dynamic_case {
+    qk_quant quant;
+    float *src;
+    uint8_t *dst;
+    size_t n;
+    float lo[MAX_PARTS], hi[MAX_PARTS];
+} dynamic_case;
+
+static qk_isa prepare_dynamic(void *arg, int n_threads) {
+    dynamic_case *c = arg;
+    (void)n_threads;
+    return qk_quant_init(&c->quant) ? qk_quant_isa(&c->quant) : QK_ISA_ref;
+}
+
+static void run_dynamic(void *arg, int part, int n_parts) {
+    enum { PIECE = 256 * QK_QUANT_SPLIT };
+    dynamic_case *c = arg;
+    size_t n, first = kbench_part(c->n, QK_QUANT_SPLIT, part, n_parts, &n);
+    qk_minmax_f32(c->src + first, n, &c->lo[part], &c->hi[part]);
+    if (n_parts > 1) {
+#pragma omp barrier
+    }
+    float lo = 0.0f, hi = 0.0f;
+    for (int i = 0; i < n_parts; i++) {
+        lo = fminf(lo, c->lo[i]);
+        hi = fmaxf(hi, c->hi[i]);
+    }
+    const float scale = (hi - lo) / 255.0f;
+    const int32_t zp = (int32_t)rintf(fminf(fmaxf(0.0f - lo / scale, 0.0f), 255.0f));
+    /* what was read last is still in the caches */
+    for (size_t left = n, m; left > 0; left -= m) {
+        m = left % PIECE != 0 ? left % PIECE : PIECE;
+        qk_quantize(&c->quant, &scale, &zp, c->src, c->dst, first + left - m, m);
+    }
+}
+
+static bench_peer *dynamic_peer(void *arg) {
+    const dynamic_case *c = arg;
+    const int64_t n = (int64_t)c->n;
+    const bench_tensor src = {.data = c->src, .dtype = QDQ_DTYPE_F32, .ndims = 1, .dims = {n}, .strides = {1}};
+    const bench_tensor dst = {
+        .data = c->dst, .dtype = QDQ_DTYPE_U8, .ndims = 1, .dims = {n}, .strides = {1}, .scale = 0.01f, .zp = 128};
+    return bench_peer_dynamic_quantize(&src, &dst);
+}
+
+/* The range must be known first: elements are read twice. */
+static void measure_dynamic(kbench *b, const shape *s) {
+    char name[96];
+    snprintf(name, sizeof name, "dynamic quantize f32 u8 %s", s->name);
+    if (!kbench_wants(b, name)) return;
+    dynamic_case c = {.n = s->dims[0] * s->dims[1] * s->dims[2]};
+    c.src = kbench_floats(b, c.n);
+    c.dst = kbench_buffer(b, c.n);
+    c.quant = (qk_quant){QDQ_DTYPE_F32, QDQ_DTYPE_U8, QK_ROUND_THEN_ADD, QK_QUANT_PER_TENSOR, false, NULL};
+    c.quant.stream = c.n >= qk_isa_stream_bytes();
+    const size_t worth = kbench_worth(c.n, QK_QUANT_GRAIN);
+    const kbench_case k = {.name = name,
+                           .read_bytes = 8 * c.n,
+                           .write_bytes = c.n,
+                           .max_parts = worth < MAX_PARTS ? worth : MAX_PARTS,
+                           .prepare = prepare_dynamic,
+                           .run = run_dynamic,
+                           .peer = dynamic_peer,
                            .arg = &c};
     kbench_measure(b, &k);
 }
@@ -184,4 +294,7 @@ void kbench_quant(kbench *b) {
         measure(b, way == 0, QDQ_DTYPE_F32, QDQ_DTYPE_U4, &group128, &large);
         measure(b, way == 0, QDQ_DTYPE_BF16, QDQ_DTYPE_S8, &tensor_form, &large);
     }
+    measure_dynamic(b, &small);
+    measure_dynamic(b, &middle);
+    measure_dynamic(b, &large);
 }

@@ -1,6 +1,7 @@
 #include "kernels/quant/quant_types.h"
 #include "kernels/simd/avx2_x8.h"
 #include "kernels/simd/nibbles.h"
+#include "kernels/simd/two_steps.h"
 
 #include <math.h>
 
@@ -122,30 +123,184 @@ QK_INLINE void q_some(int type, const float *src, char *dst, size_t n, const par
     memcpy(dst, out, n * bytes_of(type));
 }
 
+/* ---- runs: blocks without anything that is the same for all of them ---- */
+
+/* Factor and shift of the fixed-point way. */
+typedef struct fixed {
+    __m256 factor, shift;
+} fixed;
+
+/* False, and nothing written, when one is not sure. */
+QK_INLINE bool q_fixed_block(int type, const float *src, char *dst, const fixed *f, bool stream) {
+    __m256i w[4];
+    QK_FOUR_TIMES(k, w[k] = qk256_fixed(_mm256_loadu_ps(src + 8 * k), f->factor, f->shift));
+    if (!qk256_all_sure(qk256_fixed_sure(w))) return false;
+    store(dst, qk256_fixed_bytes(w, is_signed(type)), stream);
+    return true;
+}
+
+/* How a zero point comes in. */
+enum { NO_ZP, ZP_FIRST, ZP_LAST };
+
+/* In two steps `low` is of two_steps.h. */
+typedef struct quotients {
+    __m256 scale, recip, low;
+    __m256i zp;
+} quotients;
+
+/* False, and nothing written, when something is a NaN or out of reach: it converts to the lowest integer. */
+QK_INLINE bool q_quotient_block(int type, int zp, bool two_steps, const float *src, char *dst, const quotients *d,
+                                bool stream) {
+    __m256i v[4];
+    QK_FOUR_TIMES(k, const __m256 x = _mm256_loadu_ps(src + 8 * k);
+                  __m256 q = _mm256_fmadd_ps(x, d->recip, _mm256_mul_ps(x, d->low));
+                  if (!two_steps) q = _mm256_fmadd_ps(_mm256_fnmadd_ps(q, d->scale, x), d->recip, q);
+                  if (zp == ZP_FIRST) q = _mm256_add_ps(q, _mm256_cvtepi32_ps(d->zp)); v[k] = _mm256_cvtps_epi32(q));
+    const __m256i least = _mm256_min_epi32(_mm256_min_epi32(v[0], v[1]), _mm256_min_epi32(v[2], v[3]));
+    /* With a zero point to come, none so large that the sum would wrap. */
+    const __m256i limit = _mm256_set1_epi32(type == QK_S32 ? INT32_MIN + 1 : -(1 << 30));
+    if (_mm256_movemask_epi8(_mm256_cmpgt_epi32(limit, least))) return false;
+    if (type == QK_S32) {
+        QK_FOUR_TIMES(k, store(dst + 32 * k, v[k], stream));
+        return true;
+    }
+    if (zp == ZP_LAST) {
+        const __m256i most = _mm256_set1_epi32(1 << 30);
+        QK_FOUR_TIMES(k, v[k] = _mm256_add_epi32(_mm256_min_epi32(v[k], most), d->zp));
+    }
+    if (bytes_of(type) == 1) {
+        store(dst, qk256_pack8(v, is_signed(type)), stream);
+    } else {
+        store(dst, qk256_pack16(v[0], v[1], is_signed(type)), stream);
+        store(dst + 32, qk256_pack16(v[2], v[3], is_signed(type)), stream);
+    }
+    return true;
+}
+
+/* What the quotients do not do, and rests: n elements. */
+static __attribute__((noinline)) void q_by_params(int type, const float *src, char *dst, size_t n, const float *scale,
+                                                  const int32_t *zps, qk_quant_order order) {
+    params p;
+#define OF_TYPE(t)                                                                                                     \
+    case t:                                                                                                            \
+        params_of(t, scale, zps, BLOCK, 0, order, &p);                                                                 \
+        for (size_t i = 0; i < n; i += BLOCK)                                                                          \
+            q_some(t, src + i, dst + i * bytes_of(t), n - i < BLOCK ? n - i : BLOCK, &p, order);                       \
+        break
+    switch (type) {
+        OF_TYPE(QK_U8);
+        OF_TYPE(QK_S8);
+        OF_TYPE(QK_U16);
+        OF_TYPE(QK_S16);
+        OF_TYPE(QK_S32);
+    }
+#undef OF_TYPE
+}
+
+QK_INLINE void q_quotient_blocks(int type, int zp, bool two_steps, const float *src, char *dst, size_t n,
+                                 const quotients *d, const float *scale, const int32_t *zps, qk_quant_order order,
+                                 bool stream) {
+    const size_t bytes = bytes_of(type);
+    for (size_t i = 0; i < n; i += BLOCK)
+        if (!q_quotient_block(type, zp, two_steps, src + i, dst + i * bytes, d, stream))
+            q_by_params(type, src + i, dst + i * bytes, BLOCK, scale, zps, order);
+}
+
+/* So many elements are worth the proof that two steps are enough. */
+enum { PROVEN = 16384 };
+
+/* Whole blocks with one scale, by way of the quotients. */
+static __attribute__((noinline)) void q_quotient_run(int type, const float *src, char *dst, size_t n,
+                                                     const float *scale, const int32_t *zps, qk_quant_order order,
+                                                     bool stream) {
+    const qk256_divisor one = qk256_divisor_of(_mm256_set1_ps(*scale));
+    float low;
+    const bool two_steps = n >= PROVEN && qk_two_steps(*scale, &low);
+    const quotients d = {one.scale, one.recip, two_steps ? _mm256_set1_ps(low) : one.low,
+                         _mm256_set1_epi32(zps ? *zps : 0)};
+    const int zp = zps == NULL || *zps == 0 ? NO_ZP : order == QK_ADD_THEN_ROUND ? ZP_FIRST : ZP_LAST;
+#define OF_TYPE(t)                                                                                                     \
+    case t:                                                                                                            \
+        if (zp == NO_ZP && two_steps)                                                                                  \
+            q_quotient_blocks(t, NO_ZP, true, src, dst, n, &d, scale, zps, order, stream);                             \
+        else if (zp == NO_ZP)                                                                                          \
+            q_quotient_blocks(t, NO_ZP, false, src, dst, n, &d, scale, zps, order, stream);                            \
+        else if (zp == ZP_FIRST)                                                                                       \
+            q_quotient_blocks(t, ZP_FIRST, false, src, dst, n, &d, scale, zps, order, stream);                         \
+        else                                                                                                           \
+            q_quotient_blocks(t, ZP_LAST, false, src, dst, n, &d, scale, zps, order, stream);                          \
+        break
+    switch (type) {
+        OF_TYPE(QK_U8);
+        OF_TYPE(QK_S8);
+        OF_TYPE(QK_U16);
+        OF_TYPE(QK_S16);
+        OF_TYPE(QK_S32);
+    }
+#undef OF_TYPE
+}
+
+/* Whole blocks of a run; data that is not sure is done by quotients for longer and longer. */
+QK_INLINE void q_fixed_blocks(int type, const float *src, char *dst, size_t n, const fixed *f, const float *scale,
+                              const int32_t *zps, qk_quant_order order, bool stream, size_t *stretch) {
+    enum { FIRST = BLOCK, LAST = 32768 };
+    for (size_t i = 0; i < n;) {
+        for (; i < n && q_fixed_block(type, src + i, dst + i, f, stream); i += BLOCK)
+            *stretch = FIRST;
+        if (i == n) return;
+        const size_t m = *stretch < n - i ? *stretch : n - i;
+        q_quotient_run(type, src + i, dst + i, m, scale, zps, order, false);
+        *stretch = *stretch < LAST ? 2 * *stretch : LAST;
+        i += m;
+    }
+}
+
+/* The reciprocals of eight scales at once. */
+QK_INLINE void reciprocals(const float *scales, size_t n, float out[8]) {
+    if (n >= 8) {
+        _mm256_storeu_ps(out, _mm256_div_ps(_mm256_set1_ps(1.0f), _mm256_loadu_ps(scales)));
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        out[i] = 1.0f / scales[i];
+}
+
 QK_INLINE void q_runs(int real, int type, const void *src_, void *dst_, size_t n_runs, size_t len, const float *scales,
                       const int32_t *zps, qk_quant_order order, bool stream) {
     (void)real;
     const float *src = src_;
     char *dst = dst_;
     const size_t bytes = bytes_of(type);
+    size_t stretch = BLOCK;
+    float recips[8];
     for (size_t r = 0; r < n_runs; r++, src += len, dst += len * bytes) {
-        params p;
-        params_of(type, scales + r, zps ? zps + r : NULL, BLOCK, 0, order, &p);
-        if (!p.is_exact) {
-            qk_quant_ref.q_runs[QK_F32][type](src, dst, 1, len, scales + r, zps ? zps + r : NULL, order, stream);
+        const int32_t *zp = zps ? zps + r : NULL;
+        if (r % 8 == 0 && bytes == 1) reciprocals(scales + r, n_runs - r, recips);
+        if (!exact_ok(type, scales[r], zp ? *zp : 0, order)) {
+            qk_quant_ref.q_runs[QK_F32][type](src, dst, 1, len, scales + r, zp, order, stream);
             continue;
         }
         size_t i = 0;
-        if (stream) {
+        bool past_caches = false;
+        if (stream && (uintptr_t)dst % bytes == 0) {
             const size_t off = (32 - (uintptr_t)dst % 32) % 32 / bytes;
-            i = (uintptr_t)dst % bytes == 0 && off < len ? off : 0;
-            if (i) q_some(type, src, dst, i, &p, order);
-            for (; len - i >= BLOCK && (uintptr_t)(dst + i * bytes) % 32 == 0; i += BLOCK)
-                q_block(type, src + i, dst + i * bytes, &p, order, true);
+            i = off < len ? off : len;
+            past_caches = true;
+            if (i) q_by_params(type, src, dst, i, scales + r, zp, order);
         }
-        for (; len - i >= BLOCK; i += BLOCK)
-            q_block(type, src + i, dst + i * bytes, &p, order, false);
-        if (i < len) q_some(type, src + i, dst + i * bytes, len - i, &p, order);
+        const size_t whole = (len - i) / BLOCK * BLOCK;
+        if (bytes == 1 && qk_fixed_ok(scales[r], zp ? *zp : 0)) {
+            const fixed f = {_mm256_set1_ps(recips[r % 8] * QK_FIXED_ONE),
+                             _mm256_set1_ps(qk_fixed_shift(zp ? *zp : 0))};
+            if (past_caches)
+                q_fixed_blocks(type, src + i, dst + i, whole, &f, scales + r, zp, order, true, &stretch);
+            else
+                q_fixed_blocks(type, src + i, dst + i, whole, &f, scales + r, zp, order, false, &stretch);
+        } else if (whole) {
+            q_quotient_run(type, src + i, dst + i * bytes, whole, scales + r, zp, order, past_caches);
+        }
+        i += whole;
+        if (i < len) q_by_params(type, src + i, dst + i * bytes, len - i, scales + r, zp, order);
     }
 }
 

@@ -70,12 +70,10 @@ QK_INLINE __m256i qk256_fixed(__m256 x, __m256 factor, __m256 shift) {
     return _mm256_cvtps_epi32(_mm256_fmadd_ps(x, factor, shift));
 }
 
-/* The least sign of sureness of 32: a lane is 0 where the result of one is not known. */
+/* The least sign of sureness of 32, their lower halves: a lane is 0 where the result of one is not known. */
 QK_INLINE __m256i qk256_fixed_sure(const __m256i w[4]) {
-    const __m256i sure = _mm256_set1_epi32(QK_FIXED_SURE);
-    __m256i a = _mm256_min_epu32(_mm256_and_si256(w[0], sure), _mm256_and_si256(w[1], sure));
-    __m256i b = _mm256_min_epu32(_mm256_and_si256(w[2], sure), _mm256_and_si256(w[3], sure));
-    return _mm256_min_epu32(a, b);
+    const __m256i a = _mm256_min_epu16(w[0], w[1]), b = _mm256_min_epu16(w[2], w[3]);
+    return _mm256_and_si256(_mm256_min_epu16(a, b), _mm256_set1_epi32(QK_FIXED_SURE));
 }
 
 QK_INLINE bool qk256_all_sure(__m256i least) {
