@@ -329,7 +329,7 @@ QK_INLINE void dq_runs(int real, int type, const void *src_, void *dst_, size_t 
 }
 
 /* Rows that go through the same columns together, so that their scales are loaded once. Measured. */
-enum { DQ_TOGETHER = 2 };
+enum { DQ_TOGETHER = 8 };
 
 QK_INLINE void dq_cols_wide(int type, const char *src, float *dst, size_t rows, size_t cols, const float *scales,
                             const int32_t *zps, bool stream) {

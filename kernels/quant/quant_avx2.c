@@ -304,25 +304,100 @@ QK_INLINE void q_runs(int real, int type, const void *src_, void *dst_, size_t n
     }
 }
 
-/* One block of columns at a time, down all rows. */
+/* ---- a scale per column ---- */
+
+/* Columns whose scales are made ready at once, and rows that go through the same columns together. */
+enum { READY = 1024, TOGETHER = 8 };
+
+typedef struct ready {
+    float factor[READY], shift[READY];
+} ready;
+
+/* False: one is not for the fixed-point way. */
+QK_INLINE bool make_ready(const float *scales, const int32_t *zps, size_t n, ready *out) {
+    bool ok = true;
+    for (size_t i = 0; i < n; i += 8) {
+        const size_t m = n - i < 8 ? n - i : 8;
+        float recips[8];
+        reciprocals(scales + i, m, recips);
+        for (size_t k = 0; k < m; k++) {
+            const int32_t zp = zps ? zps[i + k] : 0;
+            ok &= qk_fixed_ok(scales[i + k], zp);
+            out->factor[i + k] = recips[k] * QK_FIXED_ONE;
+            out->shift[i + k] = qk_fixed_shift(zp);
+        }
+    }
+    return ok;
+}
+
+/* Of a whole block that is known to be of the usual. */
+QK_INLINE void params_of_block(const float *scales, const int32_t *zps, params *p) {
+    p->is_exact = true;
+    QK_FOUR_TIMES(k, p->divisor[k] = qk256_divisor_of(_mm256_loadu_ps(scales + 8 * k));
+                  p->zp[k] = zps ? _mm256_loadu_si256((const __m256i *)(zps + 8 * k)) : _mm256_setzero_si256());
+}
+
+/* A block of columns down some rows, where the fixed-point way is not for all of it. */
+static __attribute__((noinline)) void q_cols_exact(int type, const float *src, char *dst, size_t rows, size_t n,
+                                                   size_t stride, const float *scales, const int32_t *zps,
+                                                   qk_quant_order order, bool is_usual) {
+    params p;
+#define OF_TYPE(t)                                                                                                     \
+    case t:                                                                                                            \
+        if (is_usual)                                                                                                  \
+            params_of_block(scales, zps, &p);                                                                          \
+        else                                                                                                           \
+            params_of(t, scales, zps, n, 1, order, &p);                                                                \
+        p.is_fixed = false;                                                                                            \
+        for (size_t r = 0; r < rows; r++)                                                                              \
+            if (!p.is_exact)                                                                                           \
+                qk_quant_ref.q_cols[t](src + r * stride, dst + r * stride * bytes_of(t), 1, n, scales, zps, order,     \
+                                       false);                                                                         \
+            else if (n == BLOCK)                                                                                       \
+                q_block(t, src + r * stride, dst + r * stride * bytes_of(t), &p, order, false);                        \
+            else                                                                                                       \
+                q_some(t, src + r * stride, dst + r * stride * bytes_of(t), n, &p, order);                             \
+        break
+    switch (type) {
+        OF_TYPE(QK_U8);
+        OF_TYPE(QK_S8);
+        OF_TYPE(QK_U16);
+        OF_TYPE(QK_S16);
+        OF_TYPE(QK_S32);
+    }
+#undef OF_TYPE
+}
+
 QK_INLINE void q_cols(int type, const float *src, void *dst_, size_t rows, size_t cols, const float *scales,
                       const int32_t *zps, qk_quant_order order, bool stream) {
     char *dst = dst_;
     const size_t bytes = bytes_of(type);
     (void)stream;
-    for (size_t c = 0; c < cols; c += BLOCK) {
-        const size_t n = cols - c < BLOCK ? cols - c : BLOCK;
-        params p;
-        params_of(type, scales + c, zps ? zps + c : NULL, n, 1, order, &p);
-        for (size_t r = 0; r < rows; r++) {
-            const float *s = src + r * cols + c;
-            char *d = dst + (r * cols + c) * bytes;
-            if (!p.is_exact)
-                qk_quant_ref.q_cols[type](s, d, 1, n, scales + c, zps ? zps + c : NULL, order, false);
-            else if (n == BLOCK)
-                q_block(type, s, d, &p, order, false);
-            else
-                q_some(type, s, d, n, &p, order);
+    for (size_t first = 0; first < cols; first += READY) {
+        const size_t end = cols - first < READY ? cols : first + READY;
+        ready t;
+        const bool is_fixed = bytes == 1 && make_ready(scales + first, zps ? zps + first : NULL, end - first, &t);
+        for (size_t r = 0; r < rows; r += TOGETHER) {
+            const size_t m = rows - r < TOGETHER ? rows - r : TOGETHER;
+            for (size_t c = first; c < end; c += BLOCK) {
+                const size_t n = end - c < BLOCK ? end - c : BLOCK;
+                size_t k = 0;
+                if (is_fixed && n == BLOCK) {
+                    __m256 factor[4], shift[4];
+                    QK_FOUR_TIMES(j, factor[j] = _mm256_loadu_ps(t.factor + c - first + 8 * j);
+                                  shift[j] = _mm256_loadu_ps(t.shift + c - first + 8 * j));
+                    for (; k < m; k++) {
+                        const float *s = src + (r + k) * cols + c;
+                        __m256i w[4];
+                        QK_FOUR_TIMES(j, w[j] = qk256_fixed(_mm256_loadu_ps(s + 8 * j), factor[j], shift[j]));
+                        if (!qk256_all_sure(qk256_fixed_sure(w))) break;
+                        store(dst + (r + k) * cols + c, qk256_fixed_bytes(w, is_signed(type)), false);
+                    }
+                }
+                if (k < m) /* the other rows likely are on ties, too */
+                    q_cols_exact(type, src + (r + k) * cols + c, dst + ((r + k) * cols + c) * bytes, m - k, n, cols,
+                                 scales + c, zps ? zps + c : NULL, order, is_fixed && n == BLOCK);
+            }
         }
     }
 }
@@ -385,6 +460,9 @@ QK_INLINE void dq_runs(int real, int type, const void *src_, void *dst_, size_t 
     }
 }
 
+/* Rows that go through the same columns together. */
+enum { DQ_TOGETHER = 8 };
+
 QK_INLINE void dq_cols(int type, const void *src_, float *dst, size_t rows, size_t cols, const float *scales,
                        const int32_t *zps, bool stream) {
     bool ok = true;
@@ -396,20 +474,33 @@ QK_INLINE void dq_cols(int type, const void *src_, float *dst, size_t rows, size
     }
     const char *src = src_;
     const size_t bytes = bytes_of(type), whole = cols / 8 * 8;
-    for (size_t r = 0; r < rows; r++) {
-        float *row = dst + r * cols;
-        const bool past_caches = stream && (uintptr_t)row % 32 == 0;
-        for (size_t c = 0; c < whole; c += 8) {
-            __m256i zp = zps ? _mm256_loadu_si256((const __m256i *)(zps + c)) : _mm256_setzero_si256();
-            __m256 x = dq_8(type, src + (r * cols + c) * bytes, _mm256_loadu_ps(scales + c), zp);
-            if (past_caches)
-                _mm256_stream_ps(row + c, x);
-            else
-                _mm256_storeu_ps(row + c, x);
+    for (size_t r = 0; r < rows; r += DQ_TOGETHER) {
+        const size_t m = rows - r < DQ_TOGETHER ? rows - r : DQ_TOGETHER;
+        size_t c = 0;
+        for (; whole - c >= BLOCK; c += BLOCK) {
+            __m256 scale[4];
+            __m256i zp[4];
+            QK_FOUR_TIMES(k, scale[k] = _mm256_loadu_ps(scales + c + 8 * k);
+                          zp[k] =
+                              zps ? _mm256_loadu_si256((const __m256i *)(zps + c + 8 * k)) : _mm256_setzero_si256());
+            for (size_t k = r; k < r + m; k++) {
+                const char *s = src + (k * cols + c) * bytes;
+                float *d = dst + k * cols + c;
+                if (stream && (uintptr_t)d % 32 == 0)
+                    QK_FOUR_TIMES(j, _mm256_stream_ps(d + 8 * j, dq_8(type, s + 8 * j * bytes, scale[j], zp[j])));
+                else
+                    QK_FOUR_TIMES(j, _mm256_storeu_ps(d + 8 * j, dq_8(type, s + 8 * j * bytes, scale[j], zp[j])));
+            }
         }
-        if (whole < cols)
-            qk_quant_ref.dq_cols[type](src + (r * cols + whole) * bytes, row + whole, 1, cols - whole, scales + whole,
-                                       zps ? zps + whole : NULL, false);
+        for (; c < whole; c += 8) {
+            const __m256 scale = _mm256_loadu_ps(scales + c);
+            const __m256i zp = zps ? _mm256_loadu_si256((const __m256i *)(zps + c)) : _mm256_setzero_si256();
+            for (size_t k = r; k < r + m; k++)
+                _mm256_storeu_ps(dst + k * cols + c, dq_8(type, src + (k * cols + c) * bytes, scale, zp));
+        }
+        for (size_t k = r; whole < cols && k < r + m; k++)
+            qk_quant_ref.dq_cols[type](src + (k * cols + whole) * bytes, dst + k * cols + whole, 1, cols - whole,
+                                       scales + whole, zps ? zps + whole : NULL, false);
     }
 }
 
