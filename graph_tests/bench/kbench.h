@@ -43,8 +43,9 @@ typedef enum kbench_products {
 } kbench_products;
 
 typedef struct kbench_case {
-    const char *kernel; /* whose level `prepare` returns: a .def of kernels/; NULL: that of the family's name */
-    const char *name;   /* what is done, to what types and shape: "quantize f32 s8 tensor 64K" */
+    const char
+        *kernel; /* whose level `prepare` returns: names of .def files of kernels/, with commas; NULL: the family */
+    const char *name;               /* what is done, to what types and shape: "quantize f32 s8 tensor 64K" */
     size_t read_bytes, write_bytes; /* that a run must move, each byte once */
     kbench_products products;
     double macs;      /* multiply-adds of a run, for products */

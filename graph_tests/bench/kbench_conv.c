@@ -169,7 +169,11 @@ static void measure(kbench *b, const shape *s, qdq_dtype src) {
     }
     c.args = (qk_post_args){
         .scale_common = 1.0f, .scale = scales, .bias = bias, .dst = c.tensors[3].data, .dst_stride = (ptrdiff_t)s->oc};
-    const kbench_case kase = {.name = name,
+    const bool is_dw = s->groups == s->ic;
+    const kbench_case kase = {.kernel = is_float ? (is_dw ? "conv_dw_float" : "conv_tile_float")
+                                        : is_dw  ? "conv_dw"
+                                                 : "conv_tile",
+                              .name = name,
                               .read_bytes = n_src * (is_float ? 4 : 1) + n_weights,
                               .write_bytes = n_dst * (is_float ? 4 : 1),
                               .products = is_float ? KBENCH_FLOAT32 : KBENCH_INT8,

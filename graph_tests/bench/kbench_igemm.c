@@ -115,7 +115,8 @@ static void measure(kbench *b, qdq_dtype src, qdq_dtype weights, size_t m, size_
         l.args.scale = l.scales;
         l.args.bias = l.bias;
     }
-    const kbench_case kase = {.name = name,
+    const kbench_case kase = {.kernel = is_float ? "igemm f32" : "igemm x8",
+                              .name = name,
                               .read_bytes = k * n * elem,
                               .products = m < 4      ? KBENCH_NONE
                                           : is_float ? KBENCH_FLOAT32

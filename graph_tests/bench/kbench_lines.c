@@ -122,7 +122,8 @@ static void measure(kbench *b, const lines_row *row) {
                              .src_scale = 0.04f,
                              .dst_factor = row->how & LOG ? 16.0f : 255.0f};
     c.reduce = (qk_reduce){.op = QK_REDUCE_SUM, .src = row->src};
-    const kbench_case k = {.name = name,
+    const kbench_case k = {.kernel = is_sum ? "reduce" : "softmax",
+                           .name = name,
                            .read_bytes = n_src * bytes_of(row->src),
                            .write_bytes = n_dst * bytes_of(row->dst),
                            .max_parts = kbench_worth(n_src, GRAIN_ELEMS),

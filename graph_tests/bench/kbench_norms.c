@@ -149,7 +149,8 @@ static void measure(kbench *b, const norm_row *row) {
                        .epsilon = 1e-5f,
                        .src_scale = 0.04f,
                        .dst_factor = 33.0f};
-    const kbench_case k = {.name = name,
+    const kbench_case k = {.kernel = "norm",
+                           .name = name,
                            .read_bytes = n * bytes_of(row->src),
                            .write_bytes = n * bytes_of(row->dst),
                            .max_parts = kbench_worth(n, GRAIN_ELEMS),

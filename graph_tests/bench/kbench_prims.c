@@ -119,7 +119,9 @@ static void measure(kbench *b, const char *name, prim_case *c) {
         close(c);
         return;
     }
-    const kbench_case kase = {.name = name,
+    static const char *const kernels[] = {[POOL] = "poolf", [RESIZE] = "resize", [REDUCE] = "reduce"};
+    const kbench_case kase = {.kernel = kernels[c->what],
+                              .name = name,
                               .read_bytes = in,
                               .write_bytes = out,
                               .max_parts = 0,

@@ -59,7 +59,8 @@ static void measure(kbench *b, qdq_dtype type, size_t k, size_t n, size_t k_grou
     for (size_t i = 0; i < n_layers; i++)
         if (!qk_gemm_pack(&c.gemm, &source, (char *)c.packed + i * c.gemm.packed_bytes)) return;
     /* One row is about reading the weights, many are about multiplying. */
-    const kbench_case kase = {.name = name,
+    const kbench_case kase = {.kernel = "gemm",
+                              .name = name,
                               .read_bytes = n_layers * c.gemm.packed_bytes,
                               .products = m < 8 ? KBENCH_NONE : KBENCH_FLOAT32,
                               .macs = (double)n_layers * (double)m * (double)k * (double)n,
