@@ -75,14 +75,22 @@ static float finished(const reduction_job *job, double acc) {
 static void store(const reduction_job *job, int64_t at, const double *acc, int64_t n, int64_t step) {
     const reduction_impl *s = job->impl;
     void *dst = job->bufs[s->dst];
-    if (s->dst_dtype == QDQ_DTYPE_F32) {
-        float *y = (float *)dst + at;
-        for (int64_t i = 0; i < n; i++)
-            y[i * step] = finished(job, acc[i]);
-    } else {
+    if (s->dst_dtype != QDQ_DTYPE_F32 || s->end.quantizes) {
         for (int64_t i = 0; i < n; i++)
             qdqi_store_f32(dst, s->dst_dtype, at + i * step, finished(job, acc[i]));
+        return;
     }
+    float *y = (float *)dst + at;
+    const double scale = s->alg == QDQI_DNNL_RED_MUL ? 1.0 : job->scale, count = (double)s->count;
+    if (s->alg == QDQI_DNNL_RED_MEAN)
+        for (int64_t i = 0; i < n; i++)
+            y[i * step] = (float)(acc[i] * scale / count);
+    else if (s->alg == QDQI_DNNL_RED_L2 || s->alg == QDQI_DNNL_RED_L1)
+        for (int64_t i = 0; i < n; i++)
+            y[i * step] = finished(job, acc[i]);
+    else
+        for (int64_t i = 0; i < n; i++)
+            y[i * step] = (float)(acc[i] * scale);
 }
 
 /* Task: a kept index and a block of columns. `part` of n_parts of the slowest reduced span. */
@@ -96,8 +104,9 @@ static void one_task(const reduction_job *job, int64_t task, int64_t part) {
     const int64_t step = (whole + job->n_parts - 1) / job->n_parts, first = part * step;
     const int64_t last = first + step < whole ? first + step : whole;
     double acc[COLS];
+    const double none = qk_reduce_none(job->reduce.op);
     for (int64_t i = 0; i < cols; i++)
-        acc[i] = qk_reduce_none(job->reduce.op);
+        acc[i] = none;
     const char *base =
         (const char *)job->bufs[s->src] + (size_t)(offset_of(s->kept, s->n_kept, kept, false) + c) * s->src_bytes;
     for (int64_t o = s->n_outer > 0 ? first : 0; o < (s->n_outer > 0 ? last : 1) && first < last; o++) {
@@ -121,7 +130,29 @@ static void one_task(const reduction_job *job, int64_t task, int64_t part) {
         partials[i * s->col_dst_step] = acc[i];
 }
 
+/* Tasks that are runs, nothing around them reduced: those that are next to each other along the last kept dim at a time. */
+static void some_runs(const reduction_job *job, int64_t first, int64_t n) {
+    enum { AT_ONCE = 128 };
+    const reduction_impl *s = job->impl;
+    const span one = {1, 0, 0, false}, *last = s->n_kept > 0 ? &s->kept[s->n_kept - 1] : &one;
+    double acc[AT_ONCE];
+    for (int64_t end = first + n, m; first < end; first += m) {
+        m = last->n - first % last->n;
+        m = m < end - first ? m : end - first;
+        m = m < AT_ONCE ? m : AT_ONCE;
+        const char *x =
+            (const char *)job->bufs[s->src] + (size_t)offset_of(s->kept, s->n_kept, first, false) * s->src_bytes;
+        s->fns->rows(&job->reduce, x, (size_t)m, (size_t)s->n, (size_t)last->src_step, acc);
+        store(job, offset_of(s->kept, s->n_kept, first, true), acc, m, last->dst_step);
+    }
+}
+
 static void some_tasks(int64_t first, int64_t n, void *arg) {
+    const reduction_job *job = arg;
+    if (!job->impl->by_cols && job->impl->n_outer == 0) {
+        some_runs(job, first, n);
+        return;
+    }
     for (int64_t t = first; t < first + n; t++)
         one_task(arg, t, 0);
 }

@@ -85,4 +85,54 @@ TEST_F(Reduce, ANaNIsFoundAndOtherRequestsAreRefused) {
     EXPECT_EQ(qk_reduce_choose(&bad, nullptr), nullptr);
 }
 
+// Factors whose product in f32 would be 0 or infinite, zeros among small ones, NaNs; rows are runs.
+TEST_F(Reduce, ProductsKeepTheRangeOfDoubles) {
+    const float sets[][4] = {{1e20f, 1e-20f, 1e25f, 1e-25f}, {1e-15f, 1e-15f, 1e16f, 1e14f},
+                             {3e-38f, 1e30f, 2.0f, 2e8f},    {0.0f, 1e-20f, 1.0f, 1e30f},
+                             {NAN, 1.0f, 2.0f, 0.5f},        {1e-40f, 1e20f, 1e20f, 1.0f}};
+    for (const auto &set : sets)
+        for (size_t n : {4u, 64u, 68u, 132u}) {
+            std::vector<float> x(3 * n);
+            double want = 1;
+            for (size_t i = 0; i < 3 * n; i++)
+                x[i] = set[(i % n + i % n / 4 + i % n / 16 + i % n / 64) % 4]; // lanes meet all of them
+            for (size_t i = 0; i < n; i++)
+                want *= double(x[i]);
+            const qk_reduce r = {QK_REDUCE_PROD, QDQ_DTYPE_F32, 0, 1};
+            each_level([&] {
+                double got[3];
+                qk_reduce_choose(&r, nullptr)->rows(&r, x.data(), 3, n, n, got);
+                for (double v : got) {
+                    if (std::isnan(want))
+                        ASSERT_TRUE(std::isnan(v));
+                    else
+                        ASSERT_NEAR(v, want, 1e-5 * std::fabs(want)) << set[0] << " n" << n;
+                }
+            });
+        }
+}
+
+// The extremes of bytes at every place of a run; rows that are apart.
+TEST_F(Reduce, ExtremesOfBytesAreSeenEverywhere) {
+    for (qdq_dtype src : {QDQ_DTYPE_U8, QDQ_DTYPE_S8})
+        for (int op : {QK_REDUCE_MAX, QK_REDUCE_MIN, QK_REDUCE_SUM})
+            for (size_t n : {1u, 5u, 31u, 32u, 33u, 64u, 65u, 127u, 128u, 200u})
+                for (size_t at = 0; at < n; at++) {
+                    std::vector<uint8_t> x(2 * (n + 3), 100);
+                    const uint8_t most = src == QDQ_DTYPE_S8 ? 127 : 255, least = src == QDQ_DTYPE_S8 ? 128 : 0;
+                    x[at] = x[n + 3 + at] = op == QK_REDUCE_MIN ? least : most;
+                    const double extreme = src == QDQ_DTYPE_S8 ? double(int8_t(x[at])) : double(x[at]);
+                    const double want =
+                        op == QK_REDUCE_SUM ? extreme + 100.0 * double(n - 1) - 7.0 * double(n) : extreme - 7;
+                    const qk_reduce r = {qk_reduce_op(op), src, 7, 1};
+                    each_level([&] {
+                        double got[2];
+                        const std::vector<uint8_t> exact(x.begin(), x.end() - 3); // sanitizers see reads past the end
+                        qk_reduce_choose(&r, nullptr)->rows(&r, exact.data(), 2, n, n + 3, got);
+                        ASSERT_EQ(got[0], want) << n << " " << at;
+                        ASSERT_EQ(got[1], want) << n << " " << at;
+                    });
+                }
+}
+
 } // namespace

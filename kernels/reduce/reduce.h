@@ -34,6 +34,8 @@ typedef struct qk_reduce {
 typedef struct qk_reduce_fns {
     /* n consecutive elements; n = 0 gives what changes nothing. */
     double (*run)(const qk_reduce *reduce, const void *src, size_t n);
+    /* The same of n_rows runs, `stride` elements apart. */
+    void (*rows)(const qk_reduce *reduce, const void *src, size_t n_rows, size_t n, size_t stride, double *out);
     /* acc[c] = acc[c] with column c of rows x cols elements, whose rows are `stride` elements apart. */
     void (*cols)(const qk_reduce *reduce, const void *src, size_t rows, size_t cols, size_t stride, double *acc);
 } qk_reduce_fns;

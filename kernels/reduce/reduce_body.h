@@ -4,6 +4,7 @@
 #include "kernels/simd/vec.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Elements of a run, and rows of columns, that are combined in f32. Of 8 bits all sums below are integers under 2^24. */
 enum { BLOCK = 4096, ROWS = 64 };
@@ -25,60 +26,247 @@ QK_INLINE bool is_sum(qk_reduce_op op) {
     return op <= QK_REDUCE_SQUARES;
 }
 
+QK_INLINE double joined(qk_reduce_op op, double a, double b) {
+    if (is_sum(op)) return a + b;
+    return (op == QK_REDUCE_MAX ? b > a : b < a) || isnan(b) ? b : a;
+}
+
+/* NaNs seen so far, which maxima lose. */
+#if defined(__AVX512F__)
+typedef __mmask16 nans;
+QK_INLINE nans no_nans(void) {
+    return 0;
+}
+QK_INLINE nans with_nans(nans seen, qkv a, qkv b) {
+    return (nans)(seen | _mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q));
+}
+QK_INLINE bool any_nans(nans seen) {
+    return seen != 0;
+}
+#else
+typedef __m256 nans;
+QK_INLINE nans no_nans(void) {
+    return _mm256_setzero_ps();
+}
+QK_INLINE nans with_nans(nans seen, qkv a, qkv b) {
+    return _mm256_or_ps(seen, _mm256_cmp_ps(a, b, _CMP_UNORD_Q));
+}
+QK_INLINE bool any_nans(nans seen) {
+    return _mm256_movemask_ps(seen) != 0;
+}
+#endif
+
 QK_INLINE double piece(qk_reduce_op op, qdq_dtype S, const char *x, size_t n, qkv zp) {
     const size_t w = QKV_LANES, b = qkv_bytes(S);
+    const bool sees_nans = !is_sum(op) && !qkv_is_x8(S);
     const qkv none = qkv_set(op == QK_REDUCE_MAX ? -INFINITY : op == QK_REDUCE_MIN ? INFINITY : 0.0f);
-    qkv acc[4], nan = qkv_zero();
+    qkv acc[4];
+    nans seen = no_nans();
     size_t i = 0;
     QK_FOUR_TIMES(k, acc[k] = none);
 #define TERM(load) (qkv_is_x8(S) ? qkv_sub(load, zp) : (load))
-    for (; n - i >= 4 * w; i += 4 * w)
-        QK_FOUR_TIMES(k, {
-            const qkv v = TERM(qkv_load(S, x + (i + k * w) * b));
-            acc[k] = with(op, acc[k], v);
-            if (!is_sum(op) && !qkv_is_x8(S)) nan = qkv_nan(nan, v);
-        });
+    for (; n - i >= 4 * w; i += 4 * w) {
+        qkv v[4];
+        QK_FOUR_TIMES(k, v[k] = TERM(qkv_load(S, x + (i + k * w) * b)));
+        QK_FOUR_TIMES(k, acc[k] = with(op, acc[k], v[k]));
+        if (sees_nans) seen = with_nans(with_nans(seen, v[0], v[1]), v[2], v[3]);
+    }
     for (; i < n; i += w) {
         const size_t m = n - i < w ? n - i : w;
         qkv v = TERM(m == w ? qkv_load(S, x + i * b) : qkv_load_n(S, x + i * b, m));
         if (m < w) v = qkv_keep(v, m, none);
         acc[0] = with(op, acc[0], v);
-        if (!is_sum(op) && !qkv_is_x8(S)) nan = qkv_nan(nan, v);
+        if (sees_nans) seen = with_nans(seen, v, v);
         if (m < w) break;
     }
 #undef TERM
     if (op == QK_REDUCE_MAX || op == QK_REDUCE_MIN) {
-        if (qkv_any_nan(nan)) return (double)NAN;
+        if (any_nans(seen)) return (double)NAN;
         const qkv a = with(op, acc[0], acc[1]), c = with(op, acc[2], acc[3]);
         return (double)(op == QK_REDUCE_MAX ? qkv_hmax(with(op, a, c)) : qkv_hmin(with(op, a, c)));
     }
     return (double)qkv_hsum(qkv_add(qkv_add(acc[0], acc[1]), qkv_add(acc[2], acc[3])));
 }
 
-/* Products go to f64 at once: their range is not that of f32. */
-static double product(const qk_reduce *reduce, const char *x, size_t n) {
-    float room[BLOCK];
-    const size_t w = QKV_LANES, b = qkv_bytes(reduce->src);
-    const qkv zp = qkv_set(qkv_is_x8(reduce->src) ? reduce->zp : 0.0f);
-    const qkv scale = qkv_set(qkv_is_x8(reduce->src) ? reduce->scale : 1.0f);
-    double acc[8] = {1, 1, 1, 1, 1, 1, 1, 1};
-    for (size_t first = 0; first < n; first += BLOCK) {
-        const size_t m = n - first < BLOCK ? n - first : BLOCK;
-        size_t i = 0;
-        for (; i < m; i += w) {
-            const size_t left = m - i < w ? m - i : w;
-            qkv v = qkv_zero();
-            QKV_BY_TYPE(reduce->src, S, v = qkv_load_n((qdq_dtype)S, x + (first + i) * b, left));
-            qkv_storeu_n(room + i, qkv_mul(qkv_sub(v, zp), scale), left);
-        }
-        for (i = 0; m - i >= 8; i += 8)
-            for (size_t k = 0; k < 8; k++)
-                acc[k] *= (double)room[i + k];
-        for (; i < m; i++)
-            acc[0] *= (double)room[i];
-    }
-    return acc[0] * acc[1] * acc[2] * acc[3] * acc[4] * acc[5] * acc[6] * acc[7];
+/* ---- products, in f64 at once: their range is not that of f32 ---- */
+
+#if defined(__AVX512F__)
+#define D(name) _mm512_##name
+typedef __m512d doubles;
+QK_INLINE doubles low_doubles(qkv v) {
+    return _mm512_cvtps_pd(_mm512_castps512_ps256(v));
 }
+QK_INLINE doubles high_doubles(qkv v) {
+    return _mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1));
+}
+#else
+#define D(name) _mm256_##name
+typedef __m256d doubles;
+QK_INLINE doubles low_doubles(qkv v) {
+    return _mm256_cvtps_pd(_mm256_castps256_ps128(v));
+}
+QK_INLINE doubles high_doubles(qkv v) {
+    return _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1));
+}
+#endif
+enum { DOUBLES = QKV_LANES / 2 };
+
+/* Four factors between these, or 0, have a product in f32 that is neither too small nor too large. (So have four of F16. A NaN may go
+ * unseen here; the product is one all the same.) Less one, the bits of a 0 are the largest number. */
+#define LEAST 0x1p-30f
+#define MOST  0x1p30f
+QK_INLINE bool four_fit(const qkv v[4]) {
+    const qkv a = qkv_abs(v[0]), b = qkv_abs(v[1]), c = qkv_abs(v[2]), d = qkv_abs(v[3]);
+    const qkv most = qkv_max(qkv_max(a, b), qkv_max(c, d));
+#if defined(__AVX512F__)
+#define LESS_ONE(x) _mm512_sub_epi32(_mm512_castps_si512(x), _mm512_set1_epi32(1))
+    const __m512i least =
+        _mm512_min_epu32(_mm512_min_epu32(LESS_ONE(a), LESS_ONE(b)), _mm512_min_epu32(LESS_ONE(c), LESS_ONE(d)));
+    const __mmask16 fit = _mm512_cmp_ps_mask(most, qkv_set(MOST), _CMP_LE_OQ);
+    return _mm512_mask_cmpge_epu32_mask(fit, least, LESS_ONE(qkv_set(LEAST))) == 0xffff;
+#else
+#define LESS_ONE(x) _mm256_sub_epi32(_mm256_castps_si256(x), _mm256_set1_epi32(1))
+    const __m256i least =
+        _mm256_min_epu32(_mm256_min_epu32(LESS_ONE(a), LESS_ONE(b)), _mm256_min_epu32(LESS_ONE(c), LESS_ONE(d)));
+    const __m256i low = _mm256_min_epu32(least, LESS_ONE(qkv_set(LEAST)));
+    const __m256i fits = _mm256_cmpeq_epi32(low, LESS_ONE(qkv_set(LEAST)));
+    return _mm256_movemask_ps(
+               _mm256_and_ps(_mm256_cmp_ps(most, qkv_set(MOST), _CMP_LE_OQ), _mm256_castsi256_ps(fits))) == 0xff;
+#endif
+#undef LESS_ONE
+}
+
+QK_INLINE qkv factor_at(qdq_dtype S, const char *x, size_t m, qkv zp, qkv scale) {
+    qkv v = m == QKV_LANES ? qkv_load(S, x) : qkv_load_n(S, x, m);
+    if (qkv_is_x8(S)) v = qkv_mul(qkv_sub(v, zp), scale);
+    return v;
+}
+
+QK_INLINE double product_of(qdq_dtype S, const qk_reduce *reduce, const char *x, size_t n) {
+    const size_t w = QKV_LANES, b = qkv_bytes(S);
+    const qkv zp = qkv_set(reduce->zp), scale = qkv_set(reduce->scale);
+    doubles acc[4];
+    double lanes[DOUBLES], all = 1.0;
+    size_t i = 0;
+    QK_FOUR_TIMES(k, acc[k] = D(set1_pd)(1.0));
+    const float size = fabsf(reduce->scale);
+    const bool always = S == QDQ_DTYPE_F16 || (qkv_is_x8(S) && size >= LEAST && size <= MOST / 512.0f);
+    for (; n - i >= 4 * w; i += 4 * w) {
+        qkv v[4];
+        QK_FOUR_TIMES(k, v[k] = factor_at(S, x + (i + k * w) * b, w, zp, scale));
+        if (always || (!qkv_is_x8(S) && four_fit(v))) {
+            const qkv p = qkv_mul(qkv_mul(v[0], v[1]), qkv_mul(v[2], v[3]));
+            acc[0] = D(mul_pd)(acc[0], low_doubles(p));
+            acc[1] = D(mul_pd)(acc[1], high_doubles(p));
+            continue;
+        }
+        QK_FOUR_TIMES(k, acc[k] = D(mul_pd)(acc[k], low_doubles(v[k])));
+        QK_FOUR_TIMES(k, acc[k] = D(mul_pd)(acc[k], high_doubles(v[k])));
+    }
+    for (; i < n; i += w) {
+        const size_t m = n - i < w ? n - i : w;
+        const qkv v = qkv_keep(factor_at(S, x + i * b, m, zp, scale), m, qkv_set(1.0f));
+        acc[0] = D(mul_pd)(acc[0], low_doubles(v));
+        acc[1] = D(mul_pd)(acc[1], high_doubles(v));
+        if (m < w) break;
+    }
+    D(storeu_pd)(lanes, D(mul_pd)(D(mul_pd)(acc[0], acc[1]), D(mul_pd)(acc[2], acc[3])));
+    for (size_t k = 0; k < DOUBLES; k += 4)
+        all *= (lanes[k] * lanes[k + 1]) * (lanes[k + 2] * lanes[k + 3]);
+    return all;
+}
+
+/* A vector of columns. */
+QK_INLINE void product_columns(qdq_dtype S, const qk_reduce *reduce, const char *x, size_t rows, size_t stride,
+                               size_t m, double *acc) {
+    const qkv zp = qkv_set(reduce->zp), scale = qkv_set(reduce->scale);
+    double room[QKV_LANES] = {0};
+    memcpy(room, acc, m * sizeof *acc);
+    doubles low = D(loadu_pd)(room), high = D(loadu_pd)(room + DOUBLES);
+    for (size_t r = 0; r < rows; r++, x += stride * qkv_bytes(S)) {
+        const qkv v = factor_at(S, x, m, zp, scale);
+        low = D(mul_pd)(low, low_doubles(v));
+        high = D(mul_pd)(high, high_doubles(v));
+    }
+    D(storeu_pd)(room, low);
+    D(storeu_pd)(room + DOUBLES, high);
+    memcpy(acc, room, m * sizeof *acc);
+}
+#undef D
+
+/* ---- bytes as they are ---- */
+
+#if defined(__AVX512F__)
+enum { BYTES = 64 };
+#define B(name) _mm512_##name
+typedef __m512i bytes;
+#define BYTES_AT(p)    _mm512_loadu_si512(p)
+#define BYTES_TO(p, v) _mm512_storeu_si512(p, v)
+#define BYTES_XOR      _mm512_xor_si512
+#else
+enum { BYTES = 32 };
+#define B(name)        _mm256_##name
+typedef __m256i bytes;
+#define BYTES_AT(p)    _mm256_loadu_si256((const __m256i *)(const void *)(p))
+#define BYTES_TO(p, v) _mm256_storeu_si256((__m256i *)(void *)(p), v)
+#define BYTES_XOR      _mm256_xor_si256
+#endif
+
+/* The extreme byte of n, which are at least one, as a number. */
+QK_INLINE int extreme_of(const char *x, size_t n, bool is_max, bool is_signed) {
+    const bytes flip = B(set1_epi8)((char)(is_signed ? -128 : 0)); /* then all are 0 ... 255 */
+    uint8_t lanes[BYTES], best = is_max ? 0 : 255;
+    size_t i = 0;
+    if (n >= BYTES) {
+        bytes acc[2] = {BYTES_XOR(BYTES_AT(x + n - BYTES), flip), BYTES_XOR(BYTES_AT(x), flip)}; /* may overlap */
+#define EXTREME(a, v) a = is_max ? B(max_epu8)(a, BYTES_XOR(v, flip)) : B(min_epu8)(a, BYTES_XOR(v, flip))
+        for (; n - i >= 2 * BYTES; i += 2 * BYTES) {
+            EXTREME(acc[0], BYTES_AT(x + i));
+            EXTREME(acc[1], BYTES_AT(x + i + BYTES));
+        }
+        if (n - i >= BYTES) EXTREME(acc[1], BYTES_AT(x + i));
+#undef EXTREME
+        BYTES_TO(lanes, is_max ? B(max_epu8)(acc[0], acc[1]) : B(min_epu8)(acc[0], acc[1]));
+        __m128i v[BYTES / 16];
+        memcpy(v, lanes, sizeof lanes);
+        for (size_t k = 1; k < BYTES / 16; k++)
+            v[0] = is_max ? _mm_max_epu8(v[0], v[k]) : _mm_min_epu8(v[0], v[k]);
+        /* the least of words, of which the lower halves are the lesser of two bytes */
+        if (is_max) v[0] = _mm_xor_si128(v[0], _mm_set1_epi8(-1));
+        v[0] = _mm_min_epu8(v[0], _mm_srli_epi16(v[0], 8));
+        best = (uint8_t)_mm_cvtsi128_si32(_mm_minpos_epu16(_mm_and_si128(v[0], _mm_set1_epi16(0xff))));
+        if (is_max) best = (uint8_t)~best;
+    } else {
+        for (; i < n; i++) {
+            const uint8_t v = (uint8_t)x[i] ^ (is_signed ? 0x80 : 0);
+            best = is_max ? (v > best ? v : best) : (v < best ? v : best);
+        }
+    }
+    return (int)best - (is_signed ? 128 : 0);
+}
+
+QK_INLINE int64_t sum_of_bytes(const char *x, size_t n, bool is_signed) {
+    const bytes flip = B(set1_epi8)((char)(is_signed ? -128 : 0)), zero = B(set1_epi8)(0);
+    bytes acc[2] = {zero, zero};
+    int64_t lanes[BYTES / 8], sum = 0;
+    size_t i = 0;
+    for (; n - i >= 2 * BYTES; i += 2 * BYTES) {
+        acc[0] = B(add_epi64)(acc[0], B(sad_epu8)(BYTES_XOR(BYTES_AT(x + i), flip), zero));
+        acc[1] = B(add_epi64)(acc[1], B(sad_epu8)(BYTES_XOR(BYTES_AT(x + i + BYTES), flip), zero));
+    }
+    if (n - i >= BYTES) {
+        acc[0] = B(add_epi64)(acc[0], B(sad_epu8)(BYTES_XOR(BYTES_AT(x + i), flip), zero));
+        i += BYTES;
+    }
+    BYTES_TO(lanes, B(add_epi64)(acc[0], acc[1]));
+    for (size_t k = 0; k < BYTES / 8; k++)
+        sum += lanes[k];
+    if (is_signed) sum -= 128 * (int64_t)i;
+    for (; i < n; i++)
+        sum += is_signed ? (int8_t)x[i] : (uint8_t)x[i];
+    return sum;
+}
+#undef B
 
 #define BY_OP(op_, O, ...)                                                                                             \
     switch (op_) {                                                                                                     \
@@ -110,18 +298,32 @@ static double product(const qk_reduce *reduce, const char *x, size_t n) {
     case QK_REDUCE_PROD: break;                                                                                        \
     }
 
+static double run_of_bytes(const qk_reduce *reduce, const char *x, size_t n) {
+    const bool is_signed = reduce->src == QDQ_DTYPE_S8;
+    const double zp = (double)reduce->zp;
+    if (reduce->op == QK_REDUCE_SUM)
+        return (double)(is_signed ? sum_of_bytes(x, n, true) : sum_of_bytes(x, n, false)) - zp * (double)n;
+    if (reduce->op == QK_REDUCE_SQUARES) {
+        const qks_sums s = is_signed ? qk_sums8(x, n, true) : qk_sums8(x, n, false);
+        return (double)s.squares - 2.0 * zp * (double)s.sum + zp * zp * (double)n;
+    }
+    if (reduce->op == QK_REDUCE_MAX)
+        return (double)(is_signed ? extreme_of(x, n, true, true) : extreme_of(x, n, true, false)) - zp;
+    return (double)(is_signed ? extreme_of(x, n, false, true) : extreme_of(x, n, false, false)) - zp;
+}
+
 static double run(const qk_reduce *reduce, const void *src, size_t n) {
     const qk_reduce_op op = reduce->op;
     const char *x = src;
-    if (op == QK_REDUCE_PROD) return product(reduce, x, n);
-    if (qkv_is_x8(reduce->src) && (op == QK_REDUCE_SUM || op == QK_REDUCE_SQUARES)) {
-        const qks_sums s = reduce->src == QDQ_DTYPE_S8 ? qk_sums8(x, n, true) : qk_sums8(x, n, false);
-        const double zp = (double)reduce->zp, sum = (double)s.sum;
-        return op == QK_REDUCE_SUM ? sum - zp * (double)n : (double)s.squares - 2.0 * zp * sum + zp * zp * (double)n;
+    double acc = qk_reduce_none(op);
+    if (n == 0) return acc;
+    if (op == QK_REDUCE_PROD) {
+        QKV_BY_TYPE(reduce->src, S, acc = product_of((qdq_dtype)S, reduce, x, n));
+        return acc;
     }
+    if (qkv_is_x8(reduce->src) && op != QK_REDUCE_ABS) return run_of_bytes(reduce, x, n);
     const size_t b = qkv_bytes(reduce->src);
     const qkv zp = qkv_set(qkv_is_x8(reduce->src) ? reduce->zp : 0.0f);
-    double acc = qk_reduce_none(op);
     for (size_t i = 0; i < n; i += BLOCK) {
         const size_t m = n - i < BLOCK ? n - i : BLOCK;
         double one = 0.0;
@@ -129,6 +331,25 @@ static double run(const qk_reduce *reduce, const void *src, size_t n) {
         acc = qk_reduce_join(op, acc, one);
     }
     return acc;
+}
+
+QK_INLINE void short_rows(qk_reduce_op op, qdq_dtype S, const char *x, size_t n_rows, size_t n, size_t stride, qkv zp,
+                          double *out) {
+    for (size_t r = 0; r < n_rows; r++, x += stride * qkv_bytes(S))
+        out[r] = piece(op, S, x, n, zp);
+}
+
+static void rows(const qk_reduce *reduce, const void *src, size_t n_rows, size_t n, size_t stride, double *out) {
+    const size_t b = qkv_bytes(reduce->src);
+    const bool of_bytes = qkv_is_x8(reduce->src);
+    if (n == 0 || n > BLOCK || reduce->op == QK_REDUCE_PROD || of_bytes) {
+        for (size_t r = 0; r < n_rows; r++)
+            out[r] = run(reduce, (const char *)src + r * stride * b, n);
+        return;
+    }
+    const qkv zp = qkv_zero();
+    BY_OP(reduce->op, O,
+          QKV_BY_TYPE(reduce->src, S, short_rows((qk_reduce_op)O, (qdq_dtype)S, src, n_rows, n, stride, zp, out)));
 }
 
 /* A vector of columns over at most ROWS rows. */
@@ -146,25 +367,55 @@ QK_INLINE void columns(qk_reduce_op op, qdq_dtype S, const char *x, size_t rows,
     if (!is_sum(op) && !qkv_is_x8(S)) sum = qkv_nan(sum, nan);
     qkv_storeu(lanes, sum);
     for (size_t k = 0; k < m; k++)
-        acc[k] = is_sum(op) ? acc[k] + (double)lanes[k] : qk_reduce_join(op, acc[k], (double)lanes[k]);
+        acc[k] = joined(op, acc[k], (double)lanes[k]);
 }
 
-static void cols(const qk_reduce *reduce, const void *src, size_t rows, size_t n_cols, size_t stride, double *acc) {
-    if (reduce->op == QK_REDUCE_PROD) {
-        qk_reduce_ref.cols(reduce, src, rows, n_cols, stride, acc);
-        return;
-    }
+/* Four vectors of columns: more of a row is read at a time. */
+QK_INLINE void four_columns(qk_reduce_op op, qdq_dtype S, const char *x, size_t n_rows, size_t stride, qkv zp,
+                            double *acc) {
+    const size_t w = QKV_LANES, b = qkv_bytes(S);
+    const bool sees_nans = !is_sum(op) && !qkv_is_x8(S);
+    const qkv none = qkv_set(op == QK_REDUCE_MAX ? -INFINITY : op == QK_REDUCE_MIN ? INFINITY : 0.0f);
+    qkv sum[4], nan[4];
+    float lanes[4 * QKV_LANES];
+    QK_FOUR_TIMES(k, sum[k] = none; nan[k] = qkv_zero());
+    for (size_t r = 0; r < n_rows; r++, x += stride * b)
+        QK_FOUR_TIMES(k, {
+            qkv v = qkv_load(S, x + k * w * b);
+            if (qkv_is_x8(S)) v = qkv_sub(v, zp);
+            sum[k] = with(op, sum[k], v);
+            if (sees_nans) nan[k] = qkv_nan(nan[k], v);
+        });
+    QK_FOUR_TIMES(k, if (sees_nans) sum[k] = qkv_nan(sum[k], nan[k]); qkv_storeu(lanes + k * w, sum[k]));
+    for (size_t k = 0; k < 4 * w; k++)
+        acc[k] = joined(op, acc[k], (double)lanes[k]);
+}
+
+static void cols(const qk_reduce *reduce, const void *src, size_t n_rows, size_t n_cols, size_t stride, double *acc) {
     const size_t w = QKV_LANES, b = qkv_bytes(reduce->src);
     const qkv zp = qkv_set(qkv_is_x8(reduce->src) ? reduce->zp : 0.0f);
-    for (size_t r = 0; r < rows; r += ROWS) {
-        const size_t some = rows - r < ROWS ? rows - r : ROWS;
-        for (size_t c = 0; c < n_cols; c += w) {
-            const char *x = (const char *)src + (r * stride + c) * b;
+    for (size_t r = 0; r < n_rows; r += ROWS) {
+        const size_t some = n_rows - r < ROWS ? n_rows - r : ROWS;
+        const char *x = (const char *)src + r * stride * b;
+        size_t c = 0;
+        if (reduce->op == QK_REDUCE_PROD) {
+            for (; c < n_cols; c += w) {
+                const size_t m = n_cols - c < w ? n_cols - c : w;
+                QKV_BY_TYPE(reduce->src, S, product_columns((qdq_dtype)S, reduce, x + c * b, some, stride, m, acc + c));
+            }
+            continue;
+        }
+        for (; n_cols - c >= 4 * w; c += 4 * w)
+            BY_OP(reduce->op, O,
+                  QKV_BY_TYPE(reduce->src, S,
+                              four_columns((qk_reduce_op)O, (qdq_dtype)S, x + c * b, some, stride, zp, acc + c)));
+        for (; c < n_cols; c += w) {
             const size_t m = n_cols - c < w ? n_cols - c : w;
             BY_OP(reduce->op, O,
-                  QKV_BY_TYPE(reduce->src, S, columns((qk_reduce_op)O, (qdq_dtype)S, x, some, stride, m, zp, acc + c)));
+                  QKV_BY_TYPE(reduce->src, S,
+                              columns((qk_reduce_op)O, (qdq_dtype)S, x + c * b, some, stride, m, zp, acc + c)));
         }
     }
 }
 
-const qk_reduce_fns QK_REDUCE_LEVEL = {run, cols};
+const qk_reduce_fns QK_REDUCE_LEVEL = {run, rows, cols};

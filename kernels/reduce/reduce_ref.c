@@ -22,10 +22,16 @@ static double run(const qk_reduce *reduce, const void *src, size_t n) {
     return acc;
 }
 
+static void rows(const qk_reduce *reduce, const void *src, size_t n_rows, size_t n, size_t stride, double *out) {
+    const size_t bytes = qdq_dtype_bits(reduce->src) / 8;
+    for (size_t r = 0; r < n_rows; r++)
+        out[r] = run(reduce, (const char *)src + r * stride * bytes, n);
+}
+
 static void cols(const qk_reduce *reduce, const void *src, size_t rows, size_t n_cols, size_t stride, double *acc) {
     for (size_t r = 0; r < rows; r++)
         for (size_t c = 0; c < n_cols; c++)
             acc[c] = qk_reduce_join(reduce->op, acc[c], term(reduce, src, r * stride + c));
 }
 
-const qk_reduce_fns qk_reduce_ref = {run, cols};
+const qk_reduce_fns qk_reduce_ref = {run, rows, cols};
