@@ -157,7 +157,7 @@ QK_INLINE void q_exact_blocks(int real, int type, int zp, bool two_steps, const 
 }
 
 /* So many elements are worth the proof that two steps are enough. */
-enum { PROVEN = 16384 };
+enum { PROVEN = 8192 };
 
 /* n elements with one scale, whole blocks, at their place in cache lines when streaming. */
 QK_INLINE void q_exact_run(int real, int type, const char *src, char *dst, size_t n, const float *scale,
@@ -263,55 +263,63 @@ typedef struct fixed {
     __m512 factor[4], shift[4];
 } fixed;
 
-/* The sums of 64 elements, in the order of load_real_32. */
-QK_INLINE bool fixed_sums(int real, int type, const char *src, const fixed *f, __m512i w[4]) {
-    __m512 x[4];
-    load_real_32(real, src, &x[0], &x[1]);
-    load_real_32(real, src + 32 * real_bytes(real), &x[2], &x[3]);
-    QK_FOUR_TIMES(k, w[k] = qk512_fixed(x[k], f->factor[k], f->shift[k]));
-    if (is_4bit(type)) {
-        const __m512i behind = _mm512_set1_epi32(0xffff0); /* the point, but for the last bits */
-        __mmask16 sure = _mm512_test_epi32_mask(w[0], behind);
-        sure = _mm512_mask_test_epi32_mask(sure, w[1], behind);
-        sure = _mm512_mask_test_epi32_mask(sure, w[2], behind);
-        return _mm512_mask_test_epi32_mask(sure, w[3], behind) == 0xffff;
-    }
-    /* A sum is sure when its lower half is 16 at least. */
-    const __m512i least = _mm512_min_epu16(_mm512_min_epu16(w[0], w[1]), _mm512_min_epu16(w[2], w[3]));
-    return qk512_fixed_sure(0xffff, least) == 0xffff;
+/* What is the same for all blocks. */
+typedef struct marks {
+    __m512i sure, words, order;
+    __m256i low;
+} marks;
+
+QK_INLINE marks marks_of(int real, int type) {
+    /* of bf16, an even one's upper half and the next one's, in turn */
+    const __m512i turns = _mm512_set_epi16(63, 31, 61, 29, 59, 27, 57, 25, 55, 23, 53, 21, 51, 19, 49, 17, 47, 15, 45,
+                                           13, 43, 11, 41, 9, 39, 7, 37, 5, 35, 3, 33, 1);
+    /* upper halves: all of them */
+    const __m512i upper = _mm512_set_epi16(63, 61, 59, 57, 55, 53, 51, 49, 47, 45, 43, 41, 39, 37, 35, 33, 31, 29, 27,
+                                           25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
+    /* those of even elements, then those of odd ones */
+    const __m512i halves = _mm512_set_epi16(63, 59, 55, 51, 47, 43, 39, 35, 31, 27, 23, 19, 15, 11, 7, 3, 61, 57, 53,
+                                            49, 45, 41, 37, 33, 29, 25, 21, 17, 13, 9, 5, 1);
+    marks m;
+    m.sure = _mm512_set1_epi32(is_4bit(type) ? 0xffff0 : QK_FIXED_SURE);
+    m.words = real == QK_BF16 ? (is_4bit(type) ? upper : turns) : is_4bit(type) ? halves : upper;
+    m.order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+    m.low = _mm256_set1_epi8(15);
+    /* in registers: otherwise they are made again for every run */
+    __asm__("" : "+v"(m.sure), "+v"(m.words), "+v"(m.order), "+v"(m.low));
+    return m;
 }
 
 /* 64 elements; false, and nothing written, when one of them is not sure. */
-QK_INLINE bool q_fixed_64(int real, int type, const char *src, char *dst, const fixed *f, bool stream) {
+QK_INLINE bool q_fixed_64(int real, int type, const char *src, char *dst, const fixed *f, const marks *m, bool stream) {
+    __m512 x[4];
     __m512i w[4];
-    if (!fixed_sums(real, type, src, f, w)) return false;
-    if (!is_4bit(type)) {
-        /* of bf16, an even one's upper half and the next one's, in turn */
-        const __m512i turns = _mm512_set_epi16(63, 31, 61, 29, 59, 27, 57, 25, 55, 23, 53, 21, 51, 19, 49, 17, 47, 15,
-                                               45, 13, 43, 11, 41, 9, 39, 7, 37, 5, 35, 3, 33, 1);
-        if (real == QK_BF16)
-            store(dst,
-                  qk512_pack_words(_mm512_permutex2var_epi16(w[0], turns, w[1]),
-                                   _mm512_permutex2var_epi16(w[2], turns, w[3]), is_signed(type)),
-                  stream);
-        else
-            store(dst, qk512_fixed_bytes(w, is_signed(type)), stream);
-        return true;
+    load_real_32(real, src, &x[0], &x[1]);
+    load_real_32(real, src + 32 * real_bytes(real), &x[2], &x[3]);
+    QK_FOUR_TIMES(k, w[k] = qk512_fixed(x[k], f->factor[k], f->shift[k]));
+    __mmask16 sure;
+    if (is_4bit(type)) {
+        sure = _mm512_test_epi32_mask(w[0], m->sure);
+        sure = _mm512_mask_test_epi32_mask(sure, w[1], m->sure);
+        sure = _mm512_mask_test_epi32_mask(sure, w[2], m->sure);
+        sure = _mm512_mask_test_epi32_mask(sure, w[3], m->sure);
+    } else { /* a sum is sure when its lower half is 16 at least */
+        sure = _mm512_test_epi32_mask(_mm512_min_epu16(_mm512_min_epu16(w[0], w[1]), _mm512_min_epu16(w[2], w[3])),
+                                      m->sure);
     }
-    /* Bytes of even elements in the lower half, of odd ones in the upper half. */
-    __m512i p;
-    if (real == QK_BF16) {
-        p = qk512_pack_words(qk512_fixed_words(w[0], w[2]), qk512_fixed_words(w[1], w[3]), is_signed(type));
-    } else {
-        const __m512i halves = _mm512_set_epi16(63, 59, 55, 51, 47, 43, 39, 35, 31, 27, 23, 19, 15, 11, 7, 3, 61, 57,
-                                                53, 49, 45, 41, 37, 33, 29, 25, 21, 17, 13, 9, 5, 1);
-        const __m512i a = _mm512_permutex2var_epi16(w[0], halves, w[2]),
-                      b = _mm512_permutex2var_epi16(w[1], halves, w[3]);
-        p = is_signed(type) ? _mm512_packs_epi16(a, b) : _mm512_packus_epi16(a, b);
+    if (sure != 0xffff) return false;
+    /* of 4 bits, even elements in the lower half, odd ones in the upper half */
+    const bool by_two = is_4bit(type);
+    const __m512i a = _mm512_permutex2var_epi16(w[0], m->words, by_two ? w[2] : w[1]),
+                  b = _mm512_permutex2var_epi16(by_two ? w[1] : w[2], m->words, w[3]);
+    __m512i p = is_signed(type) ? _mm512_packs_epi16(a, b) : _mm512_packus_epi16(a, b);
+    if (!is_4bit(type) || real == QK_BF16) p = _mm512_permutexvar_epi64(m->order, p);
+    if (!is_4bit(type)) {
+        store(dst, p, stream);
+        return true;
     }
     /* the upper nibble of the odd one, the other's below it */
     const __m256i even = _mm256_srli_epi16(_mm512_castsi512_si256(p), 4), odd = _mm512_extracti64x4_epi64(p, 1);
-    store_half(dst, _mm256_ternarylogic_epi32(_mm256_set1_epi8(15), even, odd, 0xca), stream);
+    store_half(dst, _mm256_ternarylogic_epi32(m->low, even, odd, 0xca), stream);
     return true;
 }
 
@@ -356,7 +364,7 @@ QK_INLINE bool make_ready(int type, const float *scales, const int32_t *zps, siz
 }
 
 /* Data that lies on ties often does so for long: where block after block is unsure, the quotients are taken for longer and longer. */
-enum { STRETCH_FIRST = 64, STRETCH_LAST = 32768 };
+enum { STRETCH_FIRST = 64, STRETCH_LAST = 65536 };
 
 typedef struct ties {
     size_t stretch, left; /* how long next time; how many elements more of this time */
@@ -366,7 +374,7 @@ typedef struct ties {
 QK_INLINE size_t ties_met(ties *t, size_t whole) {
     if (t->left == 0) {
         t->left = t->stretch;
-        t->stretch = t->stretch < STRETCH_LAST ? 2 * t->stretch : STRETCH_LAST;
+        t->stretch = t->stretch < STRETCH_LAST ? 4 * t->stretch : STRETCH_LAST;
     }
     const size_t m = t->left < whole ? t->left : whole;
     t->left -= m;
@@ -378,9 +386,10 @@ QK_INLINE size_t ties_met(ties *t, size_t whole) {
 QK_INLINE size_t q_fixed_blocks(int real, int type, const char *src, char *dst, size_t i, size_t n, const fixed *f,
                                 const float *scale, const int32_t *zp, qk_quant_order order, bool stream, ties *t) {
     for (;;) {
+        const marks k = marks_of(real, type);
         if (t->left == 0)
             for (; n - i >= 64; i += 64) {
-                if (!q_fixed_64(real, type, src + i * real_bytes(real), dst + bytes_of(type, i), f, stream)) break;
+                if (!q_fixed_64(real, type, src + i * real_bytes(real), dst + bytes_of(type, i), f, &k, stream)) break;
                 t->stretch = STRETCH_FIRST;
             }
         if (n - i < 64) return i;
@@ -421,26 +430,34 @@ QK_INLINE void q_fixed_run(int real, int type, const char *src, char *dst, size_
 /* Runs of whole blocks; of a few blocks as a rule, so nothing is done per run that could be done before. */
 QK_INLINE void q_whole_runs(int real, int type, const char *src, char *dst, size_t n_runs, size_t len, const ready *t,
                             const float *scales, const int32_t *zps, qk_quant_order order, bool stream, ties *state) {
-    size_t r = 0, i = 0; /* the place: run, element of it */
-    for (;;) {
-        for (; state->left == 0 && r < n_runs; r++, i = 0) {
+    const size_t in = 64 * real_bytes(real), out = bytes_of(type, 64), run = len * real_bytes(real);
+    const char *end = src + run; /* of the run r */
+    for (size_t r = 0; r < n_runs;) {
+        const marks k = marks_of(real, type);
+        const char *const before = src;
+        bool is_sure = state->left == 0;
+        while (is_sure && r < n_runs) {
             fixed f;
-            QK_FOUR_TIMES(k, f.factor[k] = _mm512_set1_ps(t->factor[r]); f.shift[k] = _mm512_set1_ps(t->shift[r]));
-            for (; i < len; i += 64) {
-                const size_t at = r * len + i;
-                if (!q_fixed_64(real, type, src + at * real_bytes(real), dst + bytes_of(type, at), &f, stream)) break;
-            }
-            if (i < len) break;
-            state->stretch = STRETCH_FIRST;
-        }
-        if (r == n_runs) return;
-        const size_t at = r * len + i, m = ties_met(state, len - i);
-        q_any_run(real, type, src + at * real_bytes(real), dst + bytes_of(type, at), m, scales + r,
-                  zps ? zps + r : NULL, order, false);
-        i += m;
-        if (i == len) {
+            QK_FOUR_TIMES(j, f.factor[j] = _mm512_set1_ps(t->factor[r]); f.shift[j] = _mm512_set1_ps(t->shift[r]));
+            do {
+                is_sure = q_fixed_64(real, type, src, dst, &f, &k, stream);
+                if (!is_sure) break;
+                src += in;
+                dst += out;
+            } while (src < end);
+            if (!is_sure) break;
             r++;
-            i = 0;
+            end += run;
+        }
+        if (src != before) state->stretch = STRETCH_FIRST;
+        for (bool first = true; r < n_runs && (first || state->left != 0); first = false) {
+            const size_t m = ties_met(state, (size_t)(end - src) / real_bytes(real));
+            q_any_run(real, type, src, dst, m, scales + r, zps ? zps + r : NULL, order, false);
+            src += m * real_bytes(real);
+            dst += bytes_of(type, m);
+            if (src < end) continue;
+            r++;
+            end += run;
         }
     }
 }
@@ -451,11 +468,12 @@ QK_INLINE size_t q_short_runs(int real, int type, const char *src, char *dst, si
     const size_t per = 64 / len, src_step = len * real_bytes(real), dst_step = bytes_of(type, len);
     size_t r = 0;
     for (; n_runs - r >= per; r += per) {
+        const marks m = marks_of(real, type);
         for (; n_runs - r >= per; r += per) {
             fixed f;
             QK_FOUR_TIMES(k, f.factor[k] = _mm512_set1_ps(t->factor[r + k * 16 / len]);
                           f.shift[k] = _mm512_set1_ps(t->shift[r + k * 16 / len]));
-            if (!q_fixed_64(real, type, src + r * src_step, dst + r * dst_step, &f, stream)) break;
+            if (!q_fixed_64(real, type, src + r * src_step, dst + r * dst_step, &f, &m, stream)) break;
         }
         if (n_runs - r < per) break;
         for (size_t k = r; k < r + per; k++)
@@ -662,12 +680,13 @@ QK_INLINE void q_cols_fixed(int type, const float *src, char *dst, size_t rows, 
         size_t c = 0;
         for (; n - c >= 64; c += 64) {
             fixed f;
+            const marks same = marks_of(QK_F32, type);
             QK_FOUR_TIMES(k, f.factor[k] = _mm512_loadu_ps(t->factor + c + 16 * k); f.shift[k] = no_zp);
             if (zps) QK_FOUR_TIMES(k, f.shift[k] = _mm512_loadu_ps(t->shift + c + 16 * k));
             for (size_t k = 0; k < m; k++) {
                 const float *s = src + (r + k) * stride + c;
                 char *d = dst + (r + k) * stride + c;
-                if (q_fixed_64(QK_F32, type, (const char *)s, d, &f, stream && (uintptr_t)d % 64 == 0)) continue;
+                if (q_fixed_64(QK_F32, type, (const char *)s, d, &f, &same, stream && (uintptr_t)d % 64 == 0)) continue;
                 /* the other rows likely are on ties, too */
                 q_cols_exact(type, s, d, m - k, stride, scales + c, zps ? zps + c : NULL, order);
                 break;
