@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* len is a multiple of 64; of 32 where 4-bit values become f32. */
+/* len is a multiple of 64, or 32; n_runs is even. Scales and zero points can be read, whatever they are, 16 at a time. */
 typedef void kbench_runs_floor(const void *src, void *dst, size_t n_runs, size_t len, const float *scales,
                                const int32_t *zps);
 

@@ -39,21 +39,33 @@ QK_INLINE void quantize(kbench_run_real real, bool is_4bit, bool is_signed, cons
     const float unit = is_4bit ? 4096.0f : 256.0f;
     const __m512i order = upper_bytes(real);
     const __m256i low = _mm256_set1_epi8(15);
-    uint8_t at[64] = {0};
+    uint8_t by_two[64] = {0};
     for (size_t i = 0; i < 32; i++) { /* of 4-bit results, the bytes of even elements, then those of odd ones */
-        at[i] = ((const uint8_t *)&order)[2 * i];
-        at[i + 32] = ((const uint8_t *)&order)[2 * i + 1];
+        by_two[i] = ((const uint8_t *)&order)[2 * i];
+        by_two[i + 32] = ((const uint8_t *)&order)[2 * i + 1];
     }
-    const __m512i halves = _mm512_loadu_si512(at);
-    for (size_t r = 0; r < n_runs; r++) {
-        const __m512 factor = _mm512_set1_ps(unit / scales[r]);
-        const __m512 shift = _mm512_set1_ps(((float)(zps ? zps[r] : 0) + 0.5f) * unit);
+    const __m512i halves = _mm512_loadu_si512(by_two);
+    enum { AT_ONCE = 16 };
+    float factor[AT_ONCE], shift[AT_ONCE];
+    for (size_t r = 0; r < n_runs; r += len == 32 ? 2 : 1) {
+        const size_t at = r % AT_ONCE;
+        if (at == 0) { /* there are as many scales as fill a vector behind the last one */
+            const __m512i zp = zps ? _mm512_loadu_si512(zps + r) : _mm512_setzero_si512();
+            const __m512 u = _mm512_set1_ps(unit);
+            _mm512_storeu_ps(factor, _mm512_div_ps(u, _mm512_loadu_ps(scales + r)));
+            _mm512_storeu_ps(shift, _mm512_fmadd_ps(_mm512_cvtepi32_ps(zp), u, _mm512_set1_ps(0.5f * unit)));
+        }
+        const size_t next = at + (len == 32);
+        const __m512 f[4] = {_mm512_set1_ps(factor[at]), _mm512_set1_ps(factor[at]), _mm512_set1_ps(factor[next]),
+                             _mm512_set1_ps(factor[next])};
+        const __m512 z[4] = {_mm512_set1_ps(shift[at]), _mm512_set1_ps(shift[at]), _mm512_set1_ps(shift[next]),
+                             _mm512_set1_ps(shift[next])};
         for (size_t i = 0; i < len; i += 64, src += real == KBENCH_RUN_F32 ? 256 : 128, dst += is_4bit ? 32 : 64) {
             __m512 x[4];
             __m512i v[4];
             load_32(real, src, &x[0], &x[1]);
             load_32(real, src + (real == KBENCH_RUN_F32 ? 128 : 64), &x[2], &x[3]);
-            QK_FOUR_TIMES(k, v[k] = _mm512_cvtps_epi32(_mm512_fmadd_ps(x[k], factor, shift)));
+            QK_FOUR_TIMES(k, v[k] = _mm512_cvtps_epi32(_mm512_fmadd_ps(x[k], f[k], z[k])));
             const __m512i a = pack(is_signed, v[0], v[1]), b = pack(is_signed, v[2], v[3]);
             if (!is_4bit) {
                 _mm512_storeu_si512(dst, _mm512_permutex2var_epi8(a, order, b));

@@ -59,9 +59,7 @@ static kbench_runs_floor *runs_floor(const quant_case *c) {
                        : c->quant.stored == QDQ_DTYPE_S4 ? KBENCH_RUN_S4
                                                          : KBENCH_N_RUN_STORED;
     if (!floors || stored == KBENCH_N_RUN_STORED || c->run == 1 || c->quant.stream) return NULL;
-    /* the hand-written loops for results of 4 bits have whole blocks in a run */
-    if (c->quantize) return c->run % 64 == 0 ? floors->quantize[real][stored] : NULL;
-    return floors->dequantize[real][stored];
+    return c->quantize ? floors->quantize[real][stored] : floors->dequantize[real][stored];
 }
 
 static void run_runs_floor(void *arg, int part, int n_parts) {
@@ -149,8 +147,8 @@ static void measure(kbench *b, bool quantize, qdq_dtype real, qdq_dtype stored, 
                            : f->axis == 1 ? s->dims[2]
                            : f->axis == 0 ? s->dims[1] * s->dims[2]
                                           : n};
-    /* as many as there are runs, for the hand-written loops */
-    const size_t n_scales = n / c.run > n_params ? n / c.run : n_params;
+    /* as many as there are runs, and some more, for the hand-written loops */
+    const size_t n_scales = (n / c.run > n_params ? n / c.run : n_params) + 16;
     c.scales = kbench_buffer(b, n_scales * sizeof *c.scales);
     c.zps = f->has_zp ? kbench_buffer(b, n_scales * sizeof *c.zps) : NULL;
     for (size_t i = 0; i < n_scales; i++) {

@@ -638,7 +638,7 @@ QK_INLINE void q_runs(int real, int type, const void *src_, void *dst_, size_t n
 /* ---- a scale per column ---- */
 
 /* Rows that go through the same columns together, so that their scales are loaded once. Measured. */
-enum { Q_TOGETHER = 8 };
+enum { Q_TOGETHER = 16 };
 
 /* 64 columns down some rows, by way of the quotients. */
 static __attribute__((noinline)) void q_cols_exact(int type, const float *src, char *dst, size_t rows, size_t stride,
