@@ -111,6 +111,12 @@ static bool rmsnorm_form(const qdq_graph *graph, const qdqi_op *op, uint32_t val
     return qdqi_spelled_read(graph, op, false, &form);
 }
 
+static bool softmax_form(const qdq_graph *graph, const qdqi_op *op, uint32_t value) {
+    qdqi_spelled_softmax form;
+    (void)value;
+    return qdqi_spelled_softmax_read(graph, op, &form);
+}
+
 static bool is_constant(const qdq_graph *graph, uint32_t value) {
     const qdqi_value *v = &graph->values[value];
     if (v->data || v->desc.property == QDQ_PROPERTY_CONSTANT) return true;

@@ -70,6 +70,7 @@ typedef struct qdqi_guard {
     X(starts_run, CONTINUES, "input 0 is not made by an elementwise op")                                               \
     X(layernorm_form, FORM, "the ops up to here spell out a layer normalisation")                                      \
     X(rmsnorm_form, FORM, "the ops up to here spell out a normalisation by the root of the mean square")               \
+    X(softmax_form, FORM, "the ops up to here spell out a softmax")                                                    \
     X(of_one, FORM, "a division has a constant dividend")                                                              \
     X(quantized_next, FORM, "a MaxPool has a Quantize behind it, and nothing else")                                    \
     X(few_numbers, FORM, "output 0 is a number or a row of numbers")                                                   \

@@ -3,6 +3,9 @@
 /* A Quantize and a Dequantize behind an op of a spelled-out normalisation, whose values may be needed further on. */
 #define PAIR(prev)                                                                                                     \
     { ANY(pair), REP(0, 2), OPEN, IN(prev) }
+/* Casts and Clamps likewise, in a spelled-out softmax. */
+#define BOUNDS(prev)                                                                                                   \
+    { ANY(bound), REP(0, 2), OPEN, IN(prev), GUARDS(G(float_dst)) }
 /* … and behind its end, before gamma and beta. */
 #define PAIR_BEFORE_AFFINE(prev)                                                                                       \
     { ANY(pair), REP(0, 2), IN(prev), GUARDS(G(before_affine)) }
@@ -86,6 +89,40 @@ static const qdqi_pattern table[] = {
               {ANY(inverse), OPT, IN(8), OPEN, ANY_SIDE, GUARDS(G(float_dst), G(of_one))}, PAIR(9),   /* 9 */
               {ANY(scaling), IN(OUT, 10), ANY_SIDE, DQ_OTHER, GUARDS(G(float_dst), G(rmsnorm_form))}, /* 11 */
               PAIR_BEFORE_AFFINE(11), AFFINE(12), PAIR_BEFORE_AFFINE(13), AFFINE(14), CHAIN(15, 0, 32), MAYBE_Q(16)),
+    },
+    {
+        /* As exporters spell it out. */
+        .name = "spelled_softmax",
+        .recipe = qdqi_recipe_spelled,
+        .picture = "     [dq]\n"
+                   "       |\n"
+                   "    [cast]\n"
+                   "       |______________\n"
+                   "       |              |\n"
+                   "   reducemax          |\n"
+                   "       |              |         casts and clamps may follow each of these\n"
+                   "       '-- subtract --'\n"
+                   "              |\n"
+                   "             exp\n"
+                   "              |_______\n"
+                   "              |       |\n"
+                   "          reducesum   |\n"
+                   "              |       |\n"
+                   "  [reciprocal|divide] |\n"
+                   "              |       |\n"
+                   "       divide|multiply\n"
+                   "              |\n"
+                   "            chain\n"
+                   "              |\n"
+                   "             [q]\n",
+        NODES({ANY(dq), OPT, IN(OUT), GUARDS(G(int_src))}, VIEW(0),                                     /* 0 */
+              {IS(REDUCEMAX), ANCHOR, IN(1), GUARDS(G(float_dst))}, BOUNDS(2),                          /* 2 */
+              {IS(SUBTRACT), IN(OUT, 3), OPEN, DQ_OTHER, GUARDS(G(float_dst))}, BOUNDS(4),              /* 4 */
+              {IS(EXP), IN(5), OPEN, GUARDS(G(float_dst))}, BOUNDS(6),                                  /* 6 */
+              {IS(REDUCESUM), IN(7), OPEN, GUARDS(G(float_dst))}, BOUNDS(8),                            /* 8 */
+              {ANY(inverse), OPT, IN(9), OPEN, ANY_SIDE, GUARDS(G(float_dst), G(of_one))}, BOUNDS(10),  /* 10 */
+              {ANY(scaling), IN(OUT, 11), ANY_SIDE, SELF_OTHER, GUARDS(G(float_dst), G(softmax_form))}, /* 12 */
+              CHAIN(12, 0, 32), MAYBE_Q(13)),
     },
     {
         /* Statistics that somebody needs end the partition at the normalisation. */

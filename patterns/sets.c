@@ -92,6 +92,10 @@ static bool set_scaling(const qdqi_op *op) {
     return op->kind == QDQI_OP_MULTIPLY || op->kind == QDQI_OP_DIVIDE;
 }
 
+static bool set_bound(const qdqi_op *op) {
+    return set_cast(op) || op->kind == QDQI_OP_CLAMP;
+}
+
 static bool set_affine(const qdqi_op *op) {
     return op->kind == QDQI_OP_MULTIPLY || op->kind == QDQI_OP_ADD;
 }

@@ -31,6 +31,7 @@ extern "C" {
     X(root, "Sqrt, Pow")                                                                                               \
     X(inverse, "Reciprocal, Divide")                                                                                   \
     X(scaling, "Multiply, Divide")                                                                                     \
+    X(bound, "casts, Clamp")                                                                                           \
     X(affine, "Multiply, Add")                                                                                         \
     X(score, "what stands between the product and the softmax of an attention: chain and view ops, masks")
 

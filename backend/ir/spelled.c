@@ -114,3 +114,63 @@ bool qdqi_spelled_read(const qdq_graph *graph, const qdqi_op *last, bool centred
     out->x = centre->in[0];
     return is_mean(mean) && same_value(g, mean->in[0], out->x);
 }
+
+/* ---- softmax ----------------------------------------------------------------------------------------------------- */
+
+/* The op that makes a value, casts between float types and Clamps left out; the latter are noted. */
+static const qdqi_op *beyond(const qdq_graph *g, uint32_t value, qdqi_spelled_place place, qdqi_spelled_softmax *s) {
+    const qdqi_op *op = producer(g, value);
+    for (int steps = 0; op != NULL && steps < 4; steps++) {
+        const bool clamp = op->kind == QDQI_OP_CLAMP, cast = op->kind == QDQI_OP_CAST || op->kind == QDQI_OP_TYPECAST;
+        if (!clamp && !(cast && qdqi_dtype_is_float(g->values[op->in[0]].desc.dtype) &&
+                        qdqi_dtype_is_float(g->values[op->out[0]].desc.dtype)))
+            return op;
+        if (clamp) {
+            if (s->n_clamps == QDQI_SPELLED_CLAMPS) return NULL;
+            s->clamps[s->n_clamps].op = index_of(g, op);
+            s->clamps[s->n_clamps++].place = place;
+        }
+        op = producer(g, op->in[0]);
+    }
+    return op;
+}
+
+static bool keeps_dims(const qdqi_op *op, qdqi_kind kind) {
+    return op != NULL && op->kind == kind && qdqi_op_bool(op, QDQI_A_KEEP_DIMS);
+}
+
+/* The sum that `last` divides by, and what is divided. */
+static const qdqi_op *read_sum(const qdq_graph *g, const qdqi_op *last, uint32_t *numerator, qdqi_spelled_softmax *s) {
+    if (last->kind == QDQI_OP_DIVIDE) {
+        *numerator = last->in[0];
+        return beyond(g, last->in[1], QDQI_SPELLED_SUM, s);
+    }
+    for (uint32_t k = 0; k < 2 && last->kind == QDQI_OP_MULTIPLY; k++) {
+        s->n_clamps = 0;
+        const qdqi_op *op = beyond(g, last->in[1 - k], QDQI_SPELLED_PART, s);
+        if (op == NULL) continue;
+        const bool divides = op->kind == QDQI_OP_DIVIDE && is_one(g, op->in[0]);
+        *numerator = last->in[k];
+        if (divides || op->kind == QDQI_OP_RECIPROCAL) return beyond(g, op->in[divides ? 1 : 0], QDQI_SPELLED_SUM, s);
+    }
+    return NULL;
+}
+
+bool qdqi_spelled_softmax_read(const qdq_graph *graph, const qdqi_op *last, qdqi_spelled_softmax *out) {
+    const qdq_graph *g = graph;
+    uint32_t numerator;
+    out->n_clamps = 0;
+    const qdqi_op *sum = read_sum(g, last, &numerator, out);
+    if (!keeps_dims(sum, QDQI_OP_REDUCESUM)) return false;
+    const qdqi_op *power = beyond(g, numerator, QDQI_SPELLED_POWER, out);
+    if (power == NULL || power->kind != QDQI_OP_EXP || beyond(g, sum->in[0], QDQI_SPELLED_POWER, out) != power)
+        return false;
+    const qdqi_op *distance = beyond(g, power->in[0], QDQI_SPELLED_DISTANCE, out);
+    if (distance == NULL || distance->kind != QDQI_OP_SUBTRACT) return false;
+    const qdqi_op *max = beyond(g, distance->in[1], QDQI_SPELLED_MAX, out);
+    if (!keeps_dims(max, QDQI_OP_REDUCEMAX)) return false;
+    out->x = distance->in[0];
+    out->max = index_of(g, max);
+    out->sum = index_of(g, sum);
+    return same_value(g, max->in[0], out->x);
+}

@@ -4,7 +4,12 @@
  *   RMSNorm     v = ReduceMean(x * x);                                  y = x / Sqrt(v + epsilon)
  *
  * d * d is Square, Pow of 2 or Multiply; the last step is a division, or a multiplication by a Reciprocal or a Pow of -1/2. A
- * Quantize and Dequantize may stand behind every op but the last: exporters of QDQ models put them there. */
+ * Quantize and Dequantize may stand behind every op but the last: exporters of QDQ models put them there.
+ *
+ *   SoftMax     m = ReduceMax(x);  e = Exp(x - m);  y = e / ReduceSum(e)
+ *
+ * The last step may be a multiplication by a Reciprocal, or by a division of 1. Casts from one float type to another and
+ * Clamps may stand behind every op but the last. */
 #ifndef QDQI_SPELLED_H
 #define QDQI_SPELLED_H
 
@@ -40,6 +45,30 @@ typedef struct qdqi_spelled {
 
 /* Read the form (`centred`: LayerNorm) that ends in `last`. False: it is none. Looks at a bounded neighbourhood. */
 bool qdqi_spelled_read(const qdq_graph *graph, const qdqi_op *last, bool centred, qdqi_spelled *out);
+
+/* Where a Clamp stands: what it is said to bound, whose range is known. */
+typedef enum qdqi_spelled_place {
+    QDQI_SPELLED_MAX,
+    QDQI_SPELLED_DISTANCE, /* x - max: at most 0 */
+    QDQI_SPELLED_POWER,    /* 0 ... 1 */
+    QDQI_SPELLED_SUM,      /* 1 ... as many as there are */
+    QDQI_SPELLED_PART      /* 1 / sum */
+} qdqi_spelled_place;
+
+enum { QDQI_SPELLED_CLAMPS = 16 };
+
+typedef struct qdqi_spelled_softmax {
+    uint32_t x;        /* value */
+    uint32_t max, sum; /* ops: both keep their dims */
+    uint32_t n_clamps;
+    struct {
+        uint32_t op;
+        qdqi_spelled_place place;
+    } clamps[QDQI_SPELLED_CLAMPS];
+} qdqi_spelled_softmax;
+
+/* The same for a SoftMax. */
+bool qdqi_spelled_softmax_read(const qdq_graph *graph, const qdqi_op *last, qdqi_spelled_softmax *out);
 
 #ifdef __cplusplus
 }

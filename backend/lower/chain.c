@@ -121,7 +121,7 @@ static qdq_status view_integers(qdqi_lower *lw, const uint32_t *views, uint32_t 
     return qdqi_lower_see(lw, out->q_value, from, err);
 }
 
-static qdq_status set_operand(qdqi_lower *lw, const qdqi_part *part, uint32_t value, qdqi_operand *out,
+qdq_status qdqi_chain_operand(qdqi_lower *lw, const qdqi_part *part, uint32_t value, qdqi_operand *out,
                               qdq_error *err) {
     *out = (qdqi_operand){.value = value, .dq_op = QDQI_NONE, .q_value = QDQI_NONE};
     uint32_t views[MAX_VIEWS], n_views = 0;
@@ -244,7 +244,7 @@ static qdq_status read_link(qdqi_lower *lw, const qdqi_part *part, const qdqi_ch
     link->self = other == before && before != QDQI_NONE;
     if (!link->self && made_by_chain(lw->graph, part, chain, other)) return QDQ_OK;
     *fits = true;
-    return link->self ? QDQ_OK : set_operand(lw, part, other, &link->other, err);
+    return link->self ? QDQ_OK : qdqi_chain_operand(lw, part, other, &link->other, err);
 }
 
 /* The ops behind the links must find all that they read: the primitive ends at the earliest result that one of them needs. */
@@ -336,7 +336,7 @@ qdq_status qdqi_chain_build(qdqi_lower *lw, const qdqi_part *part, qdqi_chain *c
         chain->n_operands = root->n_in;
     }
     for (uint32_t i = 0; i < chain->n_operands && !qdqi_is_integer_root(root); i++)
-        QDQI_TRY(set_operand(lw, part, root->in[i], &chain->operands[i], err));
+        QDQI_TRY(qdqi_chain_operand(lw, part, root->in[i], &chain->operands[i], err));
     uint32_t cur = root->out[0], before = QDQI_NONE, k = 0;
     while (part->ops[k] != part->root)
         k++;

@@ -54,6 +54,10 @@ typedef struct qdqi_chain {
 /* Errors: UNSUPPORTED when the ops are no such chain. */
 qdq_status qdqi_chain_build(qdqi_lower *lw, const qdqi_part *part, qdqi_chain *chain, qdq_error *err);
 
+/* A value that the partition reads, and the Dequantize of the partition that is behind it. */
+qdq_status qdqi_chain_operand(qdqi_lower *lw, const qdqi_part *part, uint32_t value, qdqi_operand *operand,
+                              qdq_error *err);
+
 /* Whatever is left after out_value, or after the last link if that is how far it came, up to the partition's output. */
 qdq_status qdqi_chain_finish(qdqi_lower *lw, const qdqi_chain *chain, qdq_error *err);
 

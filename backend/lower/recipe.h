@@ -35,7 +35,7 @@ typedef struct qdqi_part {
  * lowers the ops one by one.
  *   eltwise   [dq]* - unary|binary chain - [q]
  *   norm      [dq] - SoftMax|LayerNorm|BatchNorm|Reduce... - chain - [q]
- *   spelled   [dq] - LayerNorm or RMSNorm written as small ops (ir/spelled.h) - chain - [q]
+ *   spelled   [dq] - LayerNorm, RMSNorm or SoftMax written as small ops (ir/spelled.h) - chain - [q]
  *   move      dq - data movement - q, and dq - q
  *   concat    dq... - Concat - q
  *   select    dq, dq - Select - q

@@ -1,6 +1,8 @@
 /* [dq] - SoftMax|LogSoftmax|LayerNorm|RMSNorm|GroupNorm|InstanceNormalization|Reduce* - chain - [q]   ->   one native primitive
- * that reads the integers, keeps statistics where they are wanted, and stores the integers. Tried before the float recipe. */
+ * that reads the integers, keeps statistics where they are wanted, and stores the integers. Tried before the float recipe. A
+ * SoftMax that is spelled out as small ops is one, too: its last op stands for it. */
 #include "base/dtype.h"
+#include "ir/spelled.h"
 #include "lower/single.h"
 #include "native/native.h"
 
@@ -8,6 +10,8 @@
 
 typedef struct lines {
     const qdqi_op *op;
+    const qdqi_spelled_softmax *spelled; /* or NULL; op is its last one */
+    int32_t spelled_axis;
     qdqi_chain chain;
     qdq_tensor_desc src, layout;
     qdqi_dnnl_md src_md, dst_md;
@@ -18,6 +22,9 @@ typedef struct lines {
 
 static bool is_softmax(const qdqi_op *op) {
     return op->kind == QDQI_OP_SOFTMAX || op->kind == QDQI_OP_LOGSOFTMAX;
+}
+static bool any_softmax(const lines *m) {
+    return m->spelled != NULL || is_softmax(m->op);
 }
 static bool is_reduce(const qdqi_op *op) {
     return (op->schema->flags & QDQI_F_REDUCE) != 0;
@@ -66,6 +73,9 @@ static bool has_port(const lines *m, uint32_t port) {
 
 static qdq_status softmax(lines *m, qdqi_dnnl_prim **prim, qdq_error *err) {
     int32_t axis;
+    if (m->spelled != NULL)
+        return qdqi_native_softmax_of(QDQI_DNNL_SOFTMAX, false, m->spelled_axis, &m->src_md, &m->dst_md, &m->attr, prim,
+                                      err);
     const bool is_log = m->op->kind == QDQI_OP_LOGSOFTMAX;
     if (!qdqi_norm_axis(qdqi_op_s64(m->op, QDQI_A_AXIS), m->src.ndims, &axis))
         return qdqi_refuse(err, "softmax", "axis");
@@ -142,7 +152,7 @@ qdq_status qdqi_reduce_kept(qdqi_lower *lw, const qdqi_op *op, const qdq_tensor_
 static qdq_status create(qdqi_lower *lw, lines *m, qdqi_dnnl_prim **prim, qdq_error *err) {
     qdq_status st;
     qdqi_dnnl_alg alg;
-    if (is_softmax(m->op)) {
+    if (any_softmax(m)) {
         st = softmax(m, prim, err);
     } else if (is_reduce(m->op)) {
         if (!qdqi_reduction_alg(m->op, &alg)) return qdqi_refuse(err, "reduce", "no_primitive");
@@ -218,15 +228,20 @@ static qdq_status finish_by_table(qdqi_lower *lw, lines *m, const uint8_t table[
     return qdqi_lower_links(lw, &m->chain, m->chain.n_links, err);
 }
 
-static qdq_status lower_lines(qdqi_lower *lw, const qdqi_part *part, bool with_posts, qdq_error *err) {
+/* A part whose root is the last op of a spelled-out softmax has its x for operand. */
+static qdq_status lower_lines(qdqi_lower *lw, const qdqi_part *part, const qdqi_spelled_softmax *spelled, int32_t axis,
+                              bool with_posts, qdq_error *err) {
     lines *m = qdqi_arena_alloc(&lw->arena, 1, sizeof *m);
     if (m == NULL) return QDQI_NO_MEMORY(err);
     m->op = &lw->graph->ops[part->root];
+    m->spelled = spelled;
+    m->spelled_axis = axis;
     QDQI_TRY(qdqi_chain_build(lw, part, &m->chain, err));
+    if (spelled != NULL) QDQI_TRY(qdqi_chain_operand(lw, part, spelled->x, &m->chain.operands[0], err));
     QDQI_TRY(qdqi_read_integers(lw, &m->chain.operands[0], &m->attr, &m->args, &m->from, err));
     m->src = qdqi_lower_val(lw, m->from)->desc;
     if (m->src.ndims == 0) return qdqi_refuse(err, "norm", "rank");
-    const bool any_layout = is_softmax(m->op) || is_grouped(m->op) || is_reduce(m->op);
+    const bool any_layout = any_softmax(m) || is_grouped(m->op) || is_reduce(m->op);
     if (!qdqi_is_packed(&m->src) || !any_layout) qdqi_set_dense(&m->src);
     m->layout = qdqi_lower_val(lw, m->op->out[0])->desc;
     qdqi_md_of(&m->src, &m->src_md);
@@ -275,8 +290,61 @@ qdq_status qdqi_recipe_lines(qdqi_lower *lw, const qdqi_part *part, qdq_error *e
         return QDQ_E_UNSUPPORTED; /* of another recipe */
     if (op->n_in > QDQI_CHAIN_OPERANDS) return qdqi_refuse(err, "norm", "operands");
     const qdqi_lower_point here = qdqi_lower_here(lw);
-    const qdq_status st = lower_lines(lw, part, true, err);
+    const qdq_status st = lower_lines(lw, part, NULL, 0, true, err);
     if (!qdqi_is_refusal(st) || part->n_ops == 1) return st;
     qdqi_lower_undo(lw, here);
-    return lower_lines(lw, part, false, err);
+    return lower_lines(lw, part, NULL, 0, false, err);
+}
+
+/* ---- a softmax spelled out --------------------------------------------------------------------------------------- */
+
+/* Does the Clamp leave alone what it stands behind? A distance below -104 has no power left, whatever it is bounded by. */
+static bool clamps_nothing(const qdqi_op *op, qdqi_spelled_place place, int64_t n) {
+    const double low = (double)qdqi_op_f32(op, QDQI_A_MIN), high = (double)qdqi_op_f32(op, QDQI_A_MAX);
+    switch (place) {
+    case QDQI_SPELLED_DISTANCE: return low <= -104.0 && high >= 0.0;
+    case QDQI_SPELLED_POWER: return low <= 0.0 && high >= 1.0;
+    case QDQI_SPELLED_SUM: return low <= 1.0 && high >= (double)n;
+    case QDQI_SPELLED_PART: return low * (double)n <= 1.0 && high >= 1.0;
+    default: return false;
+    }
+}
+
+static qdq_status one_axis(qdqi_lower *lw, uint32_t op, const qdq_tensor_desc *src, int32_t *axis, qdq_error *err) {
+    qdq_tensor_desc kept;
+    int32_t n_axes = 0;
+    QDQI_TRY(qdqi_reduce_kept(lw, &lw->graph->ops[op], src, &kept, err));
+    for (int32_t d = 0; d < src->ndims; d++)
+        if (kept.dims[d] != src->dims[d]) {
+            *axis = d;
+            n_axes++;
+        }
+    return n_axes == 1 ? QDQ_OK : qdqi_refuse(err, "spelled softmax", "axis");
+}
+
+qdq_status qdqi_recipe_spelled_softmax(qdqi_lower *lw, const qdqi_part *part, qdq_error *err) {
+    qdqi_spelled_softmax *form = qdqi_arena_alloc(&lw->arena, 1, sizeof *form);
+    if (form == NULL) return QDQI_NO_MEMORY(err);
+    qdqi_part seen = *part;
+    seen.root = QDQI_NONE;
+    for (uint32_t i = 0; i < part->n_ops && seen.root == QDQI_NONE; i++) {
+        const qdqi_op *op = &lw->graph->ops[part->ops[i]];
+        if ((op->kind == QDQI_OP_DIVIDE || op->kind == QDQI_OP_MULTIPLY) &&
+            qdqi_spelled_softmax_read(lw->graph, op, form) && form->max == part->root)
+            seen.root = part->ops[i];
+    }
+    if (seen.root == QDQI_NONE) return qdqi_refuse(err, "spelled softmax", "not_a_chain");
+    const qdq_tensor_desc *x = &qdqi_lower_val(lw, form->x)->desc;
+    int32_t axis = 0, of_sum = 0;
+    QDQI_TRY(one_axis(lw, form->max, x, &axis, err));
+    QDQI_TRY(one_axis(lw, form->sum, x, &of_sum, err));
+    if (axis != of_sum) return qdqi_refuse(err, "spelled softmax", "axis");
+    for (uint32_t i = 0; i < form->n_clamps; i++)
+        if (!clamps_nothing(&lw->graph->ops[form->clamps[i].op], form->clamps[i].place, x->dims[axis]))
+            return qdqi_refuse(err, "spelled softmax", "op");
+    const qdqi_lower_point here = qdqi_lower_here(lw);
+    const qdq_status st = lower_lines(lw, &seen, form, axis, true, err);
+    if (!qdqi_is_refusal(st)) return st;
+    qdqi_lower_undo(lw, here);
+    return lower_lines(lw, &seen, form, axis, false, err);
 }

@@ -34,6 +34,8 @@ qdq_status qdqi_lower_links(qdqi_lower *lw, const qdqi_chain *chain, uint32_t fi
 qdq_status qdqi_recipe_glue(qdqi_lower *lw, const qdqi_part *part, qdq_error *err);
 /* Softmax, normalisations and reductions on native primitives. A bare UNSUPPORTED for other roots. */
 qdq_status qdqi_recipe_lines(qdqi_lower *lw, const qdqi_part *part, qdq_error *err);
+/* A SoftMax spelled out as small ops. */
+qdq_status qdqi_recipe_spelled_softmax(qdqi_lower *lw, const qdqi_part *part, qdq_error *err);
 /* Linear Interpolate and Resize on a native primitive. A bare UNSUPPORTED for other roots. */
 qdq_status qdqi_recipe_resize(qdqi_lower *lw, const qdqi_part *part, qdq_error *err);
 /* An operand as its integers (8 bits, one scale and zero point: added to attr->src and args), else as floats; the value to read. */

@@ -344,7 +344,7 @@ bool Generator::Make() {
     for (size_t i = 0; i < n; i++)
         if (pattern_->nodes[i].front) return MakeDynamic(pattern_->nodes[anchor].kind == QDQI_OP_CONVINTEGER);
     for (size_t i = 0; i < n; i++)
-        if (pattern_->nodes[i].open) return MakeSpelled(pattern_->nodes[anchor].kind == QDQI_OP_REDUCEMEAN);
+        if (pattern_->nodes[i].open) return MakeSpelled(pattern_->nodes[anchor].kind);
     const qdqi_pnode &node = pattern_->nodes[anchor];
     size_t n_needed = 0;
     for (size_t p = 0; p < node.n_in; p++)

@@ -86,6 +86,8 @@ class Generator {
     // beta (generator_spelled.cc).
     Id SpelledNorm(Id x, bool centred, double pair_share);
     Id SpelledAffine(Id v, double pair_share);
+    // A softmax over one axis as small ops, with casts and Clamps behind some, a share of which are in the way.
+    Id SpelledSoftmax(Id x);
     // The op of the kind that makes dims `want` out of what `make` makes.
     Id MakeRelayout(const std::string &kind, const Want &want, const std::function<Id(const Want &)> &make);
 
@@ -99,7 +101,7 @@ class Generator {
     Id ApplyPointwise(const std::vector<std::string> &kinds, Id v, const Sides &sides);
     Id ApplyProduct(Id v, const Sides &sides);
     bool Downstream(size_t node, Id *v);
-    bool MakeSpelled(bool centred);     // generator_spelled.cc
+    bool MakeSpelled(qdqi_kind anchor); // generator_spelled.cc
     bool MakeDynamic(bool conv);        // generator_dynamic.cc
     bool HasNode(size_t node) const;    // present, itself or what stands in for it
     bool IsRequired(size_t node) const; // in every match

@@ -91,7 +91,43 @@ Id Generator::SpelledAffine(Id v, double pair_share) {
     return v;
 }
 
-bool Generator::MakeSpelled(bool centred) {
+Id Generator::SpelledSoftmax(Id x) {
+    const Dims dims = net.At(x).dims;
+    const auto rank = static_cast<int64_t>(dims.size()), axis = rng.Chance(0.7) ? rank - 1 : rng.Int(0, rank - 1);
+    const auto n = static_cast<float>(dims[static_cast<size_t>(axis)]);
+    const bool casts = rng.Chance(0.2), clamps = rng.Chance(0.3), harmless = rng.Chance(0.7);
+    const auto reduce = [&](const std::string &kind, Id v) {
+        const std::vector<int64_t> axes = {axis - (rng.Chance(0.5) ? rank : 0)};
+        if (v == kMissing) return kMissing;
+        if (rng.Chance(0.2)) return net.Op1(kind, {v, Index(axes)}, {AttrB("keep_dims", true)});
+        return net.Op1(kind, {v}, {AttrB("keep_dims", true), AttrIs("axes", axes)});
+    };
+    // Bounds that what stands here keeps, or not.
+    const auto bounded = [&](Id v, float low, float high) {
+        if (v == kMissing) return v;
+        if (clamps && rng.Chance(0.4))
+            v = net.Op1(
+                "Clamp", {v},
+                {AttrF("min", harmless ? low : low * 0.1f + high * 0.3f), AttrF("max", harmless ? high : high * 0.9f)});
+        return casts && v != kMissing && rng.Chance(0.4) ? ApplyCast("TypeCast", v) : v;
+    };
+    const Id m = reduce("ReduceMax", x);
+    if (m == kMissing) return kMissing;
+    Id e = bounded(net.Op1("Subtract", {x, m}), -200.0f, 10.0f);
+    e = e == kMissing ? kMissing : bounded(net.Op1("Exp", {e}), 0.0f, 2.0f);
+    Id sum = bounded(reduce("ReduceSum", e), 0.5f, 2.0f * n);
+    if (sum == kMissing) return kMissing;
+    if (net.At(sum).dtype != net.At(e).dtype) return kMissing;
+    if (rng.Chance(0.6)) return net.Op1("Divide", {e, sum});
+    sum = fp == QDQ_DTYPE_F32 && rng.Chance(0.3) ? net.Op1("Divide", {net.Floats({}, {1.0f}, true, fp), sum})
+                                                 : net.Op1("Reciprocal", {sum});
+    sum = bounded(sum, 0.0f, 1.5f);
+    if (sum == kMissing || net.At(sum).dtype != net.At(e).dtype) return kMissing;
+    return rng.Chance(0.5) ? net.Op1("Multiply", {e, sum}) : net.Op1("Multiply", {sum, e});
+}
+
+bool Generator::MakeSpelled(qdqi_kind anchor) {
+    const bool centred = anchor == QDQI_OP_REDUCEMEAN, softmax = anchor == QDQI_OP_REDUCEMAX;
     const size_t n = pattern_->n_nodes;
     const double pair_share = rng.Chance(0.5) ? 0.0 : 0.4;
     for (int attempt = 0; attempt < 300; attempt++) {
@@ -104,17 +140,19 @@ bool Generator::MakeSpelled(bool centred) {
         dims.push_back(rng.Chance(0.2) ? 130 : Dim(65));
         Want want{dims};
         want.is_variable = true;
-        const Id x = Upstream(0, want);
-        Id v = x == kMissing || net.At(x).dims.empty() ? kMissing : SpelledNorm(x, centred, pair_share);
+        const Id x = Upstream(softmax ? 1 : 0, want);
+        Id v = x == kMissing || net.At(x).dims.empty() ? kMissing
+               : softmax                               ? SpelledSoftmax(x)
+                                                       : SpelledNorm(x, centred, pair_share);
         if (failure.rfind("generator:", 0) == 0) return false;
         if (v == kMissing || !IsTame(v)) continue;
-        v = SpelledAffine(v, pair_share);
+        if (!softmax) v = SpelledAffine(v, pair_share);
         if (v == kMissing || !IsTame(v)) continue;
         bool ok = true;
         for (size_t i = n - 2; i < n && ok; i++) // the chain and the Quantize
             ok = Downstream(i, &v);
         if (!ok) continue;
-        root_kind = centred ? "LayerNorm" : "RMSNorm";
+        root_kind = softmax ? "SoftMax" : centred ? "LayerNorm" : "RMSNorm";
         outputs = {v};
         return true;
     }

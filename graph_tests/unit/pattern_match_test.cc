@@ -536,6 +536,30 @@ TEST(PatternNorm, SpelledOut) {
     EXPECT_EQ(Partitioned("d:f32 2x4" + rest + scale), "spelled_rmsnorm(s v w r y z)");
 }
 
+TEST(PatternNorm, SoftmaxSpelledOut) {
+    const std::string max = "m = ReduceMax(x) {axes=[-1], keep_dims=true}; d = Subtract(x, m); e = Exp(d)",
+                      sum = "; s = ReduceSum(e) {axes=[-1], keep_dims=true}", divide = "; y = Divide(e, s)";
+    EXPECT_EQ(Partitioned("x:f32 2x4; " + max + sum + divide), "spelled_softmax(m d e s y)");
+    EXPECT_EQ(Partitioned("i:u8 2x4; x = Dequantize(i); " + max + sum + divide + "; q = Quantize(y)"),
+              "spelled_softmax(x m d e s y q)");
+    EXPECT_EQ(Partitioned("x:f32 2x4; " + max + sum + "; r = Reciprocal(s); y = Multiply(r, e)"),
+              "spelled_softmax(m d e s r y)");
+    // as exporters of 16-bit models write it
+    EXPECT_EQ(Partitioned("i:s8 2x4; f = Dequantize(i); x = TypeCast(f); "
+                          "m = ReduceMax(x) {axes=[-1], keep_dims=true}; d = Subtract(x, m); "
+                          "c = Clamp(d) {min=0.0 max=1.0}; w:f32 = TypeCast(c); e = Exp(w)" +
+                          sum + "; t = Clamp(s) {min=0.000001 max=1000000.0}; y = Divide(e, t); q = Quantize(y)"),
+              "spelled_softmax(f x m d c w e s t y q)");
+    // what it needs inside is wanted outside; sums of something else
+    EXPECT_EQ(Partitioned("x:f32 2x4; " + max + sum + divide + "; out y e").find("spelled_softmax"), std::string::npos);
+    EXPECT_EQ(Partitioned("x:f32 2x4; " + max + "; s = ReduceSum(d) {axes=[-1], keep_dims=true}" + divide)
+                  .find("spelled_softmax"),
+              std::string::npos);
+    EXPECT_EQ(Partitioned("x:f32 2x1; " + max + "; s = ReduceSum(e) {axes=[-1], keep_dims=false}" + divide)
+                  .find("spelled_softmax"),
+              std::string::npos);
+}
+
 TEST(PatternMatmul, QuantizedAtRunTime) {
     const std::string text = "x:f32 2x4; w:s8 4x3 const; k:f32 1 const; q, s, z = DynamicQuantizeLinear(x);"
                              "f = Multiply(s, k); a = MatMulInteger(q, w, z); c = Cast(a) {to=f32}; y = Multiply(c, f)";
