@@ -16,10 +16,25 @@ enum { MANY_BYTES = 32 * 1024, FEW_BYTES = 1024 };
 /* Of LINES at most: v = (x - mean) * r + c, the destination's scale in r and c; of bytes, mean is an integer. */
 typedef struct line {
     float mean[LINES], r[LINES], c[LINES];
+    float mean_of_bits[LINES]; /* of bytes: see standard_at */
 } line;
 
 QK_INLINE qkv standard(const line *l, size_t k, qkv x) {
     return qkv_fma(qkv_sub(x, qkv_set(l->mean[k])), qkv_set(l->r[k]), qkv_set(l->c[k]));
+}
+
+/* The same of a whole vector at x. Bytes become floats by their bits: in the mantissa of 2^23, with the sign turned round. */
+QK_INLINE qkv standard_at(qdq_dtype S, const line *l, size_t k, const char *x, bool by_bits) {
+    if (!by_bits) return standard(l, k, qkv_load(S, x));
+    const int32_t flip = S == QDQ_DTYPE_S8 ? 0x4b000080 : 0x4b000000;
+#if defined(__AVX512F__)
+    const __m512i u = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)x));
+    const qkv v = _mm512_castsi512_ps(_mm512_xor_si512(u, _mm512_set1_epi32(flip)));
+#else
+    const __m256i u = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)x));
+    const qkv v = _mm256_castsi256_ps(_mm256_xor_si256(u, _mm256_set1_epi32(flip)));
+#endif
+    return qkv_fma(qkv_sub(v, qkv_set(l->mean_of_bits[k])), qkv_set(l->r[k]), qkv_set(l->c[k]));
 }
 
 QK_INLINE void apply_run(qdq_dtype S, qdq_dtype D, const char *x, char *y, size_t n, const line *l) {
@@ -52,7 +67,7 @@ QK_INLINE qkv beta_at(const affine *a, qdq_dtype D, size_t i, size_t m) {
 
 /* Some lines side by side, so that gamma and beta are read once for all of them. */
 QK_INLINE void apply_lines(qdq_dtype S, qdq_dtype D, const char *x, char *y, size_t n_lines, size_t n, const line *l,
-                           const affine *a) {
+                           const affine *a, bool small) {
     const size_t w = QKV_LANES, sb = qkv_bytes(S), db = qkv_bytes(D);
     size_t i = 0;
     for (; n - i >= 4 * w; i += 4 * w) {
@@ -64,8 +79,12 @@ QK_INLINE void apply_lines(qdq_dtype S, qdq_dtype D, const char *x, char *y, siz
         for (size_t r = 0; r < n_lines; r++) {
             const char *from = x + (r * n + i) * sb;
             qkv v[4];
-            QK_FOUR_TIMES(k, v[k] = qkv_fma(standard(l, r, qkv_load(S, from + k * w * sb)), g[k], b[k]));
-            qkv_store4(D, y + (r * n + i) * db, v);
+            QK_FOUR_TIMES(
+                k, v[k] = qkv_fma(standard_at(S, l, r, from + k * w * sb, qkv_is_x8(S) && qkv_is_x8(D)), g[k], b[k]));
+            if (qkv_is_x8(D) && small)
+                qkv_store4_small(D, y + (r * n + i) * db, v);
+            else
+                qkv_store4(D, y + (r * n + i) * db, v);
         }
     }
     for (; i < n; i += w) {
@@ -164,6 +183,7 @@ static void find_lines(const qk_norm *norm, const char *x, size_t n_lines, size_
     const __m128 away = _mm256_cvtpd_ps(mean);
     const __m128 taken = x8 ? _mm_round_ps(away, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC) : away;
     _mm_storeu_ps(lines->mean, taken);
+    _mm_storeu_ps(lines->mean_of_bits, _mm_add_ps(taken, _mm_set1_ps(0x1p23f + (float)flip)));
     _mm_storeu_ps(lines->r, _mm256_cvtpd_ps(r));
     _mm_storeu_ps(lines->c, _mm256_cvtpd_ps(_mm256_mul_pd(_mm256_sub_pd(_mm256_cvtps_pd(taken), mean), r)));
     float of[LINES];
@@ -179,6 +199,18 @@ static void find_lines(const qk_norm *norm, const char *x, size_t n_lines, size_
     }
 }
 
+/* Do all results fit s32? No element is further than sqrt(n) deviations from the mean. Where there is a NaN, any result will do. */
+static bool are_small(const qk_norm *norm, const affine *a, size_t n) {
+    qkv g = qkv_set(a->gamma == NULL ? 1.0f : 0.0f), b = qkv_zero();
+    for (size_t i = 0; i < n; i += QKV_LANES) {
+        const size_t m = n - i < QKV_LANES ? n - i : QKV_LANES;
+        if (a->gamma != NULL) g = qkv_max(g, qkv_abs(qkv_loadu_n(a->gamma + i, m)));
+        if (a->beta != NULL) b = qkv_max(b, qkv_abs(qkv_loadu_n(a->beta + i, m)));
+    }
+    const double factor = fabs((double)a->factor), most = sqrt((double)n) * (double)qkv_hmax(g) + (double)qkv_hmax(b);
+    return norm->epsilon >= 0.0f && most * factor + fabs((double)a->add) < 0x1p30;
+}
+
 /* A few lines at a time. Short ones' moments are found while those before them, still in the first cache, are not applied yet. */
 static void rows(const qk_norm *norm, const void *src, void *dst, const float *gamma, const float *beta, float *means,
                  float *variances, size_t n_rows, size_t n) {
@@ -187,6 +219,7 @@ static void rows(const qk_norm *norm, const void *src, void *dst, const float *g
     const affine a = {gamma, beta, end_factor(norm), end_add(norm)};
     line lines[2];
     if (n == 0) return;
+    const bool small = qkv_is_x8(norm->dst) && n_rows >= LINES && are_small(norm, &a, n);
     for (size_t r = 0, found = 0; r < n_rows; r += step) {
         const size_t some = n_rows - r < step ? n_rows - r : step;
         for (; found < n_rows && found <= r + early; found += step)
@@ -195,7 +228,12 @@ static void rows(const qk_norm *norm, const void *src, void *dst, const float *g
                        variances == NULL ? NULL : variances + found);
         const char *x = (const char *)src + r * sb;
         char *y = (char *)dst + r * db;
-        BY_TYPES(norm, S, D, apply_lines((qdq_dtype)S, (qdq_dtype)D, x, y, some, n, &lines[r / step % 2], &a));
+        const line *l = &lines[r / step % 2];
+        if (small) {
+            BY_TYPES(norm, S, D, apply_lines((qdq_dtype)S, (qdq_dtype)D, x, y, some, n, l, &a, true));
+        } else {
+            BY_TYPES(norm, S, D, apply_lines((qdq_dtype)S, (qdq_dtype)D, x, y, some, n, l, &a, false));
+        }
     }
 }
 
@@ -203,7 +241,7 @@ static void rows(const qk_norm *norm, const void *src, void *dst, const float *g
 
 static void apply(const qk_norm *norm, const void *src, void *dst, size_t n, float mean, float mul, float add) {
     const float factor = end_factor(norm);
-    const line l = {{mean}, {mul * factor}, {add * factor + end_add(norm)}};
+    const line l = {.mean = {mean}, .r = {mul * factor}, .c = {add * factor + end_add(norm)}};
     BY_TYPES(norm, S, D, apply_run((qdq_dtype)S, (qdq_dtype)D, src, dst, n, &l));
 }
 

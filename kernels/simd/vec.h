@@ -125,14 +125,21 @@ QK_INLINE qkv qkv_load_n(qdq_dtype d, const void *p, size_t n) {
     default: return _mm512_maskz_loadu_ps(m, p);
     }
 }
-/* Sixteen-bit halves of a float type, rounded half to even. */
-QK_INLINE __m256i qkv_bf16_bits(qkv v) {
+/* Rounded half to even to the upper half of each lane. */
+QK_INLINE __m512i qkv_bf16_rounded(qkv v) {
     const __m512i u = _mm512_castps_si512(v), one = _mm512_set1_epi32(1);
     const __m512i up = _mm512_add_epi32(_mm512_set1_epi32(0x7fff), _mm512_and_si512(_mm512_srli_epi32(u, 16), one));
     const __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
-    const __m512i r =
-        _mm512_mask_or_epi32(_mm512_add_epi32(u, up), nan, u, _mm512_set1_epi32(0x400000)); /* a quiet NaN */
-    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(r, 16));
+    return _mm512_mask_or_epi32(_mm512_add_epi32(u, up), nan, u, _mm512_set1_epi32(0x400000)); /* a quiet NaN */
+}
+QK_INLINE __m256i qkv_bf16_bits(qkv v) {
+    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(qkv_bf16_rounded(v), 16));
+}
+/* Two vectors, by one permute of the upper halves. */
+QK_INLINE __m512i qkv_bf16_bits2(qkv a, qkv b) {
+    static const uint16_t odd[32] = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
+                                     33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
+    return _mm512_permutex2var_epi16(qkv_bf16_rounded(a), _mm512_loadu_si512(odd), qkv_bf16_rounded(b));
 }
 /* Integers, rounded half to even. What is too large for s32 counts as large, so does a NaN; too small comes out as the smallest. */
 QK_INLINE __m512i qkv_int(qkv v) {
@@ -163,18 +170,31 @@ QK_INLINE void qkv_store_n(qdq_dtype d, void *p, qkv v, size_t n) {
     default: _mm512_mask_storeu_ps(p, m, v); break;
     }
 }
-/* Four vectors in a row. */
-QK_INLINE void qkv_store4(qdq_dtype d, void *p, const qkv v[4]) {
-    if (d != QDQ_DTYPE_U8 && d != QDQ_DTYPE_S8) {
-        QK_FOUR_TIMES(k, qkv_store(d, (char *)p + (size_t)k * QKV_LANES * qkv_bytes(d), v[k]));
-        return;
-    }
-    const __m512i a = _mm512_packs_epi32(qkv_int(v[0]), qkv_int(v[1]));
-    const __m512i b = _mm512_packs_epi32(qkv_int(v[2]), qkv_int(v[3]));
+/* 4 QKV_LANES bytes from four vectors of integers. */
+QK_INLINE void qkv_store4_ints(qdq_dtype d, void *p, __m512i w, __m512i x, __m512i y, __m512i z) {
+    const __m512i a = _mm512_packs_epi32(w, x), b = _mm512_packs_epi32(y, z);
     const __m512i q = d == QDQ_DTYPE_S8 ? _mm512_packs_epi16(a, b) : _mm512_packus_epi16(a, b);
     /* packs work inside 128-bit lanes */
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     _mm512_storeu_si512(p, _mm512_permutexvar_epi32(order, q));
+}
+/* Four vectors whose values are known to fit s32, as qkv_store4. */
+QK_INLINE void qkv_store4_small(qdq_dtype d, void *p, const qkv v[4]) {
+    qkv_store4_ints(d, p, _mm512_cvtps_epi32(v[0]), _mm512_cvtps_epi32(v[1]), _mm512_cvtps_epi32(v[2]),
+                    _mm512_cvtps_epi32(v[3]));
+}
+/* Four vectors in a row. */
+QK_INLINE void qkv_store4(qdq_dtype d, void *p, const qkv v[4]) {
+    if (d == QDQ_DTYPE_BF16) {
+        _mm512_storeu_si512(p, qkv_bf16_bits2(v[0], v[1]));
+        _mm512_storeu_si512((char *)p + 64, qkv_bf16_bits2(v[2], v[3]));
+        return;
+    }
+    if (d != QDQ_DTYPE_U8 && d != QDQ_DTYPE_S8) {
+        QK_FOUR_TIMES(k, qkv_store(d, (char *)p + (size_t)k * QKV_LANES * qkv_bytes(d), v[k]));
+        return;
+    }
+    qkv_store4_ints(d, p, qkv_int(v[0]), qkv_int(v[1]), qkv_int(v[2]), qkv_int(v[3]));
 }
 
 #else
@@ -308,16 +328,22 @@ QK_INLINE void qkv_store_n(qdq_dtype d, void *p, qkv v, size_t n) {
     qkv_store(d, room, v);
     memcpy(p, room, n * qkv_bytes(d));
 }
+QK_INLINE void qkv_store4_ints(qdq_dtype d, void *p, __m256i w, __m256i x, __m256i y, __m256i z) {
+    const __m256i a = _mm256_packs_epi32(w, x), b = _mm256_packs_epi32(y, z);
+    const __m256i q = d == QDQ_DTYPE_S8 ? _mm256_packs_epi16(a, b) : _mm256_packus_epi16(a, b);
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    _mm256_storeu_si256((__m256i *)p, _mm256_permutevar8x32_epi32(q, order));
+}
+QK_INLINE void qkv_store4_small(qdq_dtype d, void *p, const qkv v[4]) {
+    qkv_store4_ints(d, p, _mm256_cvtps_epi32(v[0]), _mm256_cvtps_epi32(v[1]), _mm256_cvtps_epi32(v[2]),
+                    _mm256_cvtps_epi32(v[3]));
+}
 QK_INLINE void qkv_store4(qdq_dtype d, void *p, const qkv v[4]) {
     if (d != QDQ_DTYPE_U8 && d != QDQ_DTYPE_S8) {
         QK_FOUR_TIMES(k, qkv_store(d, (char *)p + (size_t)k * QKV_LANES * qkv_bytes(d), v[k]));
         return;
     }
-    const __m256i a = _mm256_packs_epi32(qkv_int(v[0]), qkv_int(v[1]));
-    const __m256i b = _mm256_packs_epi32(qkv_int(v[2]), qkv_int(v[3]));
-    const __m256i q = d == QDQ_DTYPE_S8 ? _mm256_packs_epi16(a, b) : _mm256_packus_epi16(a, b);
-    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-    _mm256_storeu_si256((__m256i *)p, _mm256_permutevar8x32_epi32(q, order));
+    qkv_store4_ints(d, p, qkv_int(v[0]), qkv_int(v[1]), qkv_int(v[2]), qkv_int(v[3]));
 }
 
 #endif
