@@ -3,6 +3,7 @@
 #include "rows_data.h"
 
 #include <cmath>
+#include <cstring>
 #include <gtest/gtest.h>
 #include <vector>
 
@@ -126,6 +127,68 @@ TEST_F(Norm, ColumnsAndRunsMatchDoubles) {
                                           2e-5);
                     });
                 }
+}
+
+// However lines are grouped and split, each has the same bits: among them one whose sums have to be taken again, and one
+// with a NaN; in place, too.
+TEST_F(Norm, LinesDoNotDependOnTheirNeighbours) {
+    for (qdq_dtype src : kRowTypes)
+        for (qdq_dtype dst : kRowTypes)
+            for (size_t n : {5u, 16u, 96u, 770u, 5000u, 40000u}) {
+                const size_t n_rows = n > 1000 ? 6 : 11;
+                const qk_norm norm = request(src, dst, false);
+                EndedRow x(src, n * n_rows, 3 + n, 2.0f);
+                const EndedRow gamma(QDQ_DTYPE_F32, n, 5, 1.5f), beta(QDQ_DTYPE_F32, n, 7, 1.0f);
+                const float *g = static_cast<const float *>(gamma.data()), *b = static_cast<const float *>(beta.data());
+                for (size_t i = 0; i < n && !is_x8(src); i++)
+                    qks_store(src, x.data(), 2 * n + i, 100.0f + x[i]);
+                if (!is_x8(src)) qks_store(src, x.data(), 4 * n + 3, NAN);
+                each_level([&] {
+                    EndedRow all(dst, n * n_rows), one(dst, n * n_rows);
+                    const qk_norm_fns *fns = qk_norm_choose(&norm, nullptr);
+                    std::vector<float> means(n_rows), variances(n_rows);
+                    fns->rows(&norm, x.data(), all.data(), g, b, means.data(), variances.data(), n_rows, n);
+                    for (size_t r = 0; r < n_rows; r++) {
+                        float mean, variance;
+                        fns->rows(&norm, static_cast<const char *>(x.data()) + r * n * qks_bytes(src),
+                                  static_cast<char *>(one.data()) + r * n * qks_bytes(dst), g, b, &mean, &variance, 1,
+                                  n);
+                        EXPECT_EQ(std::memcmp(&mean, &means[r], sizeof mean), 0);
+                        EXPECT_EQ(std::memcmp(&variance, &variances[r], sizeof variance), 0);
+                    }
+                    EXPECT_EQ(std::memcmp(all.data(), one.data(), n * n_rows * qks_bytes(dst)), 0);
+                    if (src != dst) return;
+                    EndedRow z(src, n * n_rows);
+                    std::memcpy(z.data(), x.data(), n * n_rows * qks_bytes(src));
+                    fns->rows(&norm, z.data(), z.data(), g, b, nullptr, nullptr, n_rows, n);
+                    EXPECT_EQ(std::memcmp(z.data(), all.data(), n * n_rows * qks_bytes(src)), 0);
+                });
+            }
+}
+
+// Results beyond s32 saturate on the right side, whether the kernel has looked at gamma and beta or not.
+TEST_F(Norm, HugeResultsSaturate) {
+    for (qdq_dtype src : {QDQ_DTYPE_F32, QDQ_DTYPE_S8})
+        for (float size : {1.0f, 1e6f, 1e20f})
+            for (size_t n_rows : {1u, 7u}) {
+                const size_t n = 80;
+                const qk_norm norm = request(src, QDQ_DTYPE_S8, false);
+                const EndedRow x(src, n * n_rows, 5, 1.0f);
+                const std::vector<float> gamma(n, size);
+                each_level([&] {
+                    EndedRow y(QDQ_DTYPE_S8, n * n_rows);
+                    qk_norm_choose(&norm, nullptr)
+                        ->rows(&norm, x.data(), y.data(), gamma.data(), nullptr, nullptr, nullptr, n_rows, n);
+                    for (size_t r = 0; r < n_rows && size > 1e3f; r++) {
+                        double mean = 0;
+                        for (size_t i = 0; i < n; i++)
+                            mean += double(x[r * n + i]) / double(n);
+                        for (size_t i = r * n; i < (r + 1) * n; i++)
+                            if (std::fabs(double(x[i]) - mean) > 0.01)
+                                EXPECT_EQ(y[i], double(x[i]) > mean ? 127.0f : -128.0f);
+                    }
+                });
+            }
 }
 
 } // namespace

@@ -4,6 +4,7 @@
 #include "rows_data.h"
 
 #include <cmath>
+#include <cstring>
 #include <gtest/gtest.h>
 #include <vector>
 
@@ -99,6 +100,65 @@ TEST_F(Softmax, ScalesBelowZeroAndSpecialValues) {
     qk_softmax bad = f;
     bad.src = QDQ_DTYPE_S32;
     EXPECT_EQ(qk_softmax_choose(&bad, nullptr), nullptr);
+}
+
+// Bytes: every size of the table of a line's results, and none; either sign; in place.
+TEST_F(Softmax, BytesAtEveryScale) {
+    for (qdq_dtype src : {QDQ_DTYPE_U8, QDQ_DTYPE_S8})
+        for (qdq_dtype dst : {QDQ_DTYPE_U8, QDQ_DTYPE_S8, QDQ_DTYPE_F32})
+            for (float scale : {1e-4f, 0.01f, 0.03f, 0.06f, 0.1f, 0.4f, 1.5f, 90.0f, 1e30f, -0.05f, -2.0f})
+                for (size_t n : {3u, 31u, 63u, 64u, 99u, 100u, 127u, 200u, 1029u}) {
+                    qk_softmax s = request(src, dst, false);
+                    s.src_scale = scale;
+                    const EndedRow x(src, n * 9, 7 + n, 1.0f);
+                    each_level([&] {
+                        EndedRow y(dst, n * 9);
+                        const qk_softmax_fns *fns = qk_softmax_choose(&s, nullptr);
+                        fns->rows(&s, x.data(), y.data(), 9, n);
+                        for (size_t r = 0; r < 9; r++)
+                            check(s, double(scale), x, y, r * n, n, 1);
+                        if (!is_x8(dst)) return;
+                        EndedRow z(src, n * 9, 7 + n, 1.0f);
+                        fns->rows(&s, z.data(), z.data(), 9, n);
+                        EXPECT_EQ(std::memcmp(z.data(), y.data(), n * 9), 0);
+                    });
+                }
+}
+
+// However lines are grouped and split, each has the same bits.
+TEST_F(Softmax, LinesDoNotDependOnTheirNeighbours) {
+    for (qdq_dtype src : kRowTypes)
+        for (qdq_dtype dst : kRowTypes)
+            for (size_t n : {16u, 49u, 384u, 5000u}) {
+                const qk_softmax s = request(src, dst, false);
+                const EndedRow x(src, n * 11, 3 + n, 30.0f);
+                each_level([&] {
+                    EndedRow all(dst, n * 11), one(dst, n * 11);
+                    const qk_softmax_fns *fns = qk_softmax_choose(&s, nullptr);
+                    fns->rows(&s, x.data(), all.data(), 11, n);
+                    for (size_t r = 0; r < 11; r++)
+                        fns->rows(&s, static_cast<const char *>(x.data()) + r * n * qks_bytes(src),
+                                  static_cast<char *>(one.data()) + r * n * qks_bytes(dst), 1, n);
+                    EXPECT_EQ(std::memcmp(all.data(), one.data(), n * 11 * qks_bytes(dst)), 0);
+                });
+            }
+}
+
+// Far below the maximum there is nothing, not a subnormal; and -inf is that far.
+TEST_F(Softmax, SmallPowersAreZero) {
+    const qk_softmax s = request(QDQ_DTYPE_F32, QDQ_DTYPE_F32, false);
+    each_level([&] {
+        if (qk_isa_cap() == QK_ISA_ref) return;
+        std::vector<float> x(40), y(40);
+        for (size_t i = 0; i < x.size(); i++)
+            x[i] = -80.0f - float(i);
+        x[0] = 0.0f;
+        x[20] = -INFINITY;
+        x[21] = -3e38f;
+        qk_softmax_choose(&s, nullptr)->rows(&s, x.data(), y.data(), 1, x.size());
+        for (size_t i = 1; i < y.size(); i++)
+            EXPECT_EQ(y[i] == 0.0f, x[i] < -86.6f) << x[i];
+    });
 }
 
 } // namespace

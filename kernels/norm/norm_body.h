@@ -81,7 +81,8 @@ QK_INLINE void apply_lines(qdq_dtype S, qdq_dtype D, const char *x, char *y, siz
             qkv v[4];
             QK_FOUR_TIMES(
                 k, v[k] = qkv_fma(standard_at(S, l, r, from + k * w * sb, qkv_is_x8(S) && qkv_is_x8(D)), g[k], b[k]));
-            if (qkv_is_x8(D) && small)
+            if (qkv_is_x8(D) && !small) QK_FOUR_TIMES(k, v[k] = qkv_min(qkv_set(0x1p30f), v[k]));
+            if (qkv_is_x8(D)) /* a NaN is the smallest, small or not */
                 qkv_store4_small(D, y + (r * n + i) * db, v);
             else
                 qkv_store4(D, y + (r * n + i) * db, v);
@@ -119,13 +120,13 @@ QK_INLINE void apply_lines(qdq_dtype S, qdq_dtype D, const char *x, char *y, siz
         break;                                                                                                         \
     }
 
-/* Sums of LINES lines at most. */
+/* Sums of LINES lines at most; those of a line do not depend on how many there are. */
 QK_INLINE void sums_of_lines(qdq_dtype S, const char *x, size_t n_lines, size_t n, line_sums *s) {
     const size_t b = n * qkv_bytes(S);
-    if (!qkv_is_x8(S) && n <= BLOCK && n_lines == LINES) {
+    if (!qkv_is_x8(S) && n <= BLOCK) {
         part p[LINES];
         for (size_t k = 0; k < LINES; k++)
-            p[k] = add_block(S, x + k * b, n, qkv_zero(), false);
+            p[k] = k < n_lines ? add_block(S, x + k * b, n, qkv_zero(), false) : (part){qkv_zero(), qkv_zero()};
         add_across(p, s);
         return;
     }
