@@ -1,6 +1,7 @@
 /* Softmax and sums over lines, as the native primitives call them. */
 #include "bench_peer_lines.h"
 #include "kbench.h"
+#include "kbench_floor_lines.h"
 #include "kernels/reduce/reduce.h"
 #include "kernels/simd/scalar.h"
 #include "kernels/softmax/softmax.h"
@@ -46,6 +47,26 @@ static void run_softmax(void *arg, int part, int n_parts) {
         c->softmax_fns->cols(&c->softmax, x, y, c->n, c->n_rows, n);
     else
         c->softmax_fns->rows(&c->softmax, x, y, n, c->n);
+}
+
+static void floor_softmax(void *arg, int part, int n_parts) {
+    const lines_case *c = arg;
+    const kbench_lines_floors *f = kbench_lines_floors_of_host();
+    size_t n, first = kbench_part(c->n_rows, 1, part, n_parts, &n);
+    const void *x = c->src + first * c->n * bytes_of(c->src_type);
+    void *y = c->dst + first * c->n * bytes_of(c->dst_type);
+    if (c->dst_type == QDQ_DTYPE_F32)
+        f->softmax_f32(x, y, n, c->n);
+    else if (c->src_type == QDQ_DTYPE_F32)
+        f->softmax_f32_u8(x, y, n, c->n);
+    else
+        f->softmax_s8_u8(x, y, n, c->n, c->softmax.src_scale);
+}
+
+static bool has_floor(qdq_dtype src, qdq_dtype dst, size_t n, int how) {
+    const bool f32 = src == QDQ_DTYPE_F32 && (dst == QDQ_DTYPE_F32 || (dst == QDQ_DTYPE_U8 && n <= 4096));
+    return kbench_lines_floors_of_host() != NULL && how == 0 && n % 64 == 0 &&
+           (f32 || (src == QDQ_DTYPE_S8 && dst == QDQ_DTYPE_U8));
 }
 
 static void run_sum(void *arg, int part, int n_parts) {
@@ -129,6 +150,7 @@ static void measure(kbench *b, const lines_row *row) {
                            .max_parts = kbench_worth(n_src, GRAIN_ELEMS),
                            .prepare = prepare,
                            .run = is_sum ? run_sum : run_softmax,
+                           .floor = has_floor(row->src, row->dst, row->n, row->how) ? floor_softmax : NULL,
                            .peer = is_sum ? sum_peer : softmax_peer,
                            .arg = &c};
     kbench_measure(b, &k);

@@ -2,6 +2,7 @@
  * given ones. */
 #include "bench_peer_lines.h"
 #include "kbench.h"
+#include "kbench_floor_lines.h"
 #include "kernels/norm/norm.h"
 
 #include <math.h>
@@ -25,6 +26,14 @@ typedef struct norm_case {
     float *gamma, *beta, *mean, *variance;
     size_t images, channels, points, groups; /* lines: images of `points` */
 } norm_case;
+
+typedef struct norm_row {
+    const char *what;
+    qdq_dtype src, dst;
+    const char *size;
+    norm_how how;
+    size_t images, channels, points;
+} norm_row;
 
 static size_t bytes_of(qdq_dtype d) {
     return qdq_dtype_bits(d) / 8;
@@ -52,6 +61,26 @@ static void run_lines(void *arg, int part, int n_parts) {
     if (n != 0)
         c->fns->rows(&c->norm, src_at(c, first * c->points), dst_at(c, first * c->points), c->gamma,
                      affine ? c->beta : NULL, NULL, NULL, n, c->points);
+}
+
+static void floor_lines(void *arg, int part, int n_parts) {
+    const norm_case *c = arg;
+    const kbench_lines_floors *f = kbench_lines_floors_of_host();
+    size_t n, first = kbench_part(c->images, 1, part, n_parts, &n);
+    const void *x = src_at(c, first * c->points);
+    void *y = dst_at(c, first * c->points);
+    if (c->norm.dst == QDQ_DTYPE_F32)
+        f->norm_f32(x, y, c->gamma, c->beta, n, c->points);
+    else if (c->norm.src == QDQ_DTYPE_F32)
+        f->norm_f32_s8(x, y, c->gamma, c->beta, n, c->points);
+    else
+        f->norm_s8(x, y, c->gamma, c->beta, n, c->points);
+}
+
+static bool has_floor(const norm_row *row) {
+    const bool f32 = row->src == QDQ_DTYPE_F32 && (row->dst == QDQ_DTYPE_F32 || row->dst == QDQ_DTYPE_S8);
+    return kbench_lines_floors_of_host() != NULL && row->how == LAYER && row->points % 64 == 0 &&
+           (f32 || (row->src == QDQ_DTYPE_S8 && row->dst == QDQ_DTYPE_S8));
 }
 
 static void run_batch(void *arg, int part, int n_parts) {
@@ -118,14 +147,6 @@ static bench_peer *peer(void *arg) {
     return bench_peer_batchnorm(&s, &d, c->mean, c->variance, c->gamma, c->beta);
 }
 
-typedef struct norm_row {
-    const char *what;
-    qdq_dtype src, dst;
-    const char *size;
-    norm_how how;
-    size_t images, channels, points;
-} norm_row;
-
 static void measure(kbench *b, const norm_row *row) {
     char name[96];
     snprintf(name, sizeof name, "%s %s %s %s", row->what, qdq_dtype_name(row->src), qdq_dtype_name(row->dst),
@@ -158,6 +179,7 @@ static void measure(kbench *b, const norm_row *row) {
                            .run = row->how == GROUP_NCX                  ? run_groups
                                   : row->how == LAYER || row->how == RMS ? run_lines
                                                                          : run_batch,
+                           .floor = has_floor(row) ? floor_lines : NULL,
                            .peer = peer,
                            .arg = &c};
     kbench_measure(b, &k);
