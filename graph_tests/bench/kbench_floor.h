@@ -20,6 +20,10 @@ typedef struct kbench_floors {
     void (*add_relu_s8)(const int8_t *a, const int8_t *b, int8_t *dst, size_t n, float a_factor, float b_factor);
     /* dst[i] = max of the 2x2 window at 2i of the two rows; n results, at least 16 */
     void (*max_2x2_u8)(const uint8_t *row0, const uint8_t *row1, uint8_t *dst, size_t n);
+    /* C[m, 64] = A[m, k] times a panel of 64 columns of 4-bit weights in groups of 128 with zero points, packed as kernels/gemm/gemm.h
+     * says. One row: a weight is looked up and multiplied, the zero points meet the sum of the row's floats. More rows: a group is
+     * made floats, which six rows at a time then meet. */
+    void (*weights_u4)(const uint8_t *panel, const float *a, float *c, size_t c_stride, size_t m, size_t k);
 } kbench_floors;
 
 const kbench_floors *kbench_floors_of_host(void);

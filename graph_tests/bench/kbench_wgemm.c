@@ -1,5 +1,6 @@
 /* Products of float rows with integer weights that are never made floats as a whole. */
 #include "kbench.h"
+#include "kbench_floor.h"
 #include "kernels/gemm/gemm.h"
 
 #include <stdio.h>
@@ -28,6 +29,17 @@ static void run(void *arg, int part, int n_parts) {
     for (size_t i = 0; n && i < c->n_layers; i++)
         c->fn(&c->gemm, (const char *)c->packed + i * c->gemm.packed_bytes, c->a, c->gemm.k, c->c, c->gemm.n, c->m,
               first, n);
+}
+
+static void floor_u4(void *arg, int part, int n_parts) {
+    const gemm_case *c = arg;
+    const size_t layers = c->n_layers;
+    size_t n, first = kbench_part(c->gemm.n_panels, 1, part, n_parts, &n);
+    for (size_t i = 0; i < layers; i++)
+        for (size_t p = first; p < first + n; p++)
+            kbench_floors_of_host()->weights_u4((const uint8_t *)c->packed + i * c->gemm.packed_bytes +
+                                                    p * c->gemm.panel_bytes,
+                                                c->a, c->c + p * QK_GEMM_COLS, c->gemm.n, c->m, c->gemm.k);
 }
 
 static bench_peer *peer(void *arg) {
@@ -66,7 +78,8 @@ static void measure(kbench *b, qdq_dtype type, size_t k, size_t n, size_t k_grou
                               .macs = (double)n_layers * (double)m * (double)k * (double)n,
                               .prepare = prepare,
                               .run = run,
-                              .peer = n_layers == 1 ? peer : NULL,
+                              .floor = type == QDQ_DTYPE_U4 && kbench_floors_of_host() ? floor_u4 : NULL,
+                              .peer = n_layers == 1 && m <= 4 ? peer : NULL, /* seconds for a run */
                               .arg = &c};
     kbench_measure(b, &kase);
 }
@@ -74,7 +87,7 @@ static void measure(kbench *b, qdq_dtype type, size_t k, size_t n, size_t k_grou
 void kbench_wgemm(kbench *b) {
     measure(b, QDQ_DTYPE_S8, 4096, 4096, 4096, false, 1, 8);
     measure(b, QDQ_DTYPE_U4, 4096, 4096, 128, true, 1, 8);
-    static const size_t rows[] = {1, 4, 16, 128};
+    static const size_t rows[] = {1, 2, 4, 8, 16, 64};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         measure(b, QDQ_DTYPE_S8, 4096, 4096, 4096, false, rows[i], 1);
         measure(b, QDQ_DTYPE_U4, 4096, 4096, 128, true, rows[i], 1);

@@ -55,6 +55,20 @@ struct Product {
                 1};
     }
 
+    void Compute() {
+        const Form &f = form;
+        exact.assign(f.m * f.n, 0);
+        magnitude.assign(f.m * f.n, 0);
+        for (size_t i = 0; i < f.m; i++)
+            for (size_t j = 0; j < f.n; j++)
+                for (size_t k = 0; k < f.k; k++) {
+                    const size_t s = scale_at(k, j);
+                    const double w = double(q(k, j) - (f.has_zp ? zps[s] : middle())) * scales[s];
+                    exact[i * f.n + j] += a[i * f.k + k] * w;
+                    magnitude[i * f.n + j] += std::fabs(a[i * f.k + k] * w);
+                }
+    }
+
     Product(const Form &f, uint64_t seed) : form(f) {
         weights.resize(is4() ? (f.k * f.n + 1) / 2 : f.k * f.n);
         for (auto &w : weights)
@@ -67,16 +81,7 @@ struct Product {
         }
         for (size_t i = 0; i < f.m * f.k; i++)
             a.push_back(float(int32_t(kd_next(&seed) % 20001) - 10000) * 3.1e-4f);
-        exact.resize(f.m * f.n);
-        magnitude.resize(f.m * f.n);
-        for (size_t i = 0; i < f.m; i++)
-            for (size_t j = 0; j < f.n; j++)
-                for (size_t k = 0; k < f.k; k++) {
-                    const size_t s = scale_at(k, j);
-                    const double w = double(q(k, j) - (f.has_zp ? zps[s] : middle())) * scales[s];
-                    exact[i * f.n + j] += a[i * f.k + k] * w;
-                    magnitude[i * f.n + j] += std::fabs(a[i * f.k + k] * w);
-                }
+        Compute();
         gemm.weights = f.type;
         gemm.k = f.k;
         gemm.n = f.n;
@@ -212,6 +217,40 @@ TEST_F(Gemm, DequantizesExactly) {
                     ASSERT_EQ(c[i], float(low + int32_t(i) - zp) * scale) << qdq_dtype_name(type) << " zp " << zp;
             });
         }
+    }
+}
+
+// One value that dwarfs all others of its run meets weights of nothing: what is left is as right as without it.
+TEST_F(Gemm, OutliersDoNotDrownTheOthers) {
+    for (const qdq_dtype type : {QDQ_DTYPE_S8, QDQ_DTYPE_U4}) {
+        Product p({type, 3, 256, 66, 128, 66, true, false}, 12);
+        for (auto &z : p.zps)
+            z = p.q(20, 0);
+        for (size_t n = 1; n < 66; n++) { // the weights of k = 20 and 150 are the zero point
+            const size_t bytes[] = {p.at(20, n), p.at(150, n)};
+            for (size_t i : bytes)
+                if (p.is4())
+                    p.weights[i / 2] =
+                        uint8_t((p.weights[i / 2] & ~(15 << i % 2 * 4)) | (p.q(20, 0) & 15) << i % 2 * 4);
+                else
+                    p.weights[i] = uint8_t(p.q(20, 0));
+        }
+        for (size_t row = 0; row < 3; row++) {
+            p.a[row * 256 + 20] = row == 1 ? 3e4f : 250.0f;
+            p.a[row * 256 + 150] = row == 1 ? -2e4f : 100.0f;
+        }
+        const qk_gemm_source source = p.Source();
+        ASSERT_TRUE(qk_gemm_pack(&p.gemm, &source, p.packed.data()));
+        p.Compute();
+        EachLevel([&](qk_gemm_fn *fn) {
+            const std::vector<float> c = p.Run(fn, 1);
+            for (size_t i = 0; i < c.size(); i++)
+                if (i % 66 != 0) {
+                    const double bound = (double(QK_GEMM_RUN) + 10) * 0x1p-24 * p.magnitude[i];
+                    ASSERT_NEAR(c[i], p.exact[i], bound)
+                        << qdq_dtype_name(type) << " row " << i / 66 << " column " << i % 66;
+                }
+        });
     }
 }
 

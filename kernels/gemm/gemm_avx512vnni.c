@@ -3,15 +3,18 @@
 
 #include <string.h>
 
-/* The row's floats become integers x = a 2^(29 - e) of 30 bits and a sign, 2^e the greatest power of two in the run; x is a number of
- * four digits -128 … 127 to the base 256, and each digit meets the weights in byte products of exact sums. Eight times fewer
- * instructions than floats of each weight. Rows that hold what is not finite, or runs outside of 2^±90, go the way of avx512. */
+/* The row's floats become integers x = a 2^(22 - e) of 23 bits and a sign, 2^e the greatest power of two in the run; x is a number of
+ * three digits -128 … 127 to the base 256, and each digit meets the weights in byte products of exact sums. Where a few values dwarf
+ * the others (the greatest is above SPREAD times the mean) there are 30 bits and four digits. Ten times fewer instructions than floats of each
+ * weight. Rows that hold what is not finite, or runs outside of 2^±90, go the way of avx512. */
+#define SPREAD 64.0f
 enum { LANES = 16, DIGITS = 4, ROWS = 8, PART = 1024, RUNS = 64, AHEAD_BYTES = 2048, STEP = 4 * QK_GEMM_COLS };
 
 /* A part of a row: the digits of its k, run after run, each padded to eight k. */
 typedef struct part {
     size_t k, n_runs;
-    float unit[RUNS];         /* 2^(e - 29) of a run */
+    float unit[RUNS];         /* of a run's integers */
+    uint8_t n_digits[RUNS];   /* of a run's numbers, 3 or 4 */
     float sums[RUNS][DIGITS]; /* Σ of its digits */
     size_t first[RUNS];       /* where its digits begin */
     int8_t digits[DIGITS][PART + 64];
@@ -23,8 +26,10 @@ QK_INLINE int32_t load4(const int8_t *p) {
     return v;
 }
 
-/* n floats to digits from `at` on. 4-bit weights meet the even k of eight first, then the odd. */
-QK_INLINE void to_digits(part *p, size_t run, const float *a, size_t n, float factor, bool is_4bit) {
+/* n floats to digits from `at` on. 4-bit weights meet the even k of eight first, then the odd. n_digits and is_4bit are constants of
+ * the caller. */
+QK_INLINE void to_digits(part *p, size_t run, const float *a, size_t n, float factor, const int n_digits,
+                         const bool is_4bit) {
     const __m512i order = _mm512_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15);
     const __m512 f = _mm512_set1_ps(factor);
     __m512i s[DIGITS];
@@ -32,14 +37,15 @@ QK_INLINE void to_digits(part *p, size_t run, const float *a, size_t n, float fa
     for (size_t i = 0; i < n; i += LANES) {
         __m512i x = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_maskz_loadu_ps(qk512_lanes(n - i), a + i), f));
         if (is_4bit) x = _mm512_permutexvar_epi32(order, x);
-        QK_FOUR_TIMES(d, {
-            const __m512i low = d == 3 ? x : _mm512_srai_epi32(_mm512_slli_epi32(x, 24), 24);
-            _mm_storeu_si128((__m128i *)(void *)(p->digits[d] + p->first[run] + i), _mm512_cvtepi32_epi8(low));
-            s[d] = _mm512_add_epi32(s[d], low);
-            x = _mm512_srai_epi32(_mm512_sub_epi32(x, low), 8);
-        });
+        QK_FOUR_TIMES(
+            d, if (d < n_digits) {
+                const __m512i low = d == n_digits - 1 ? x : _mm512_srai_epi32(_mm512_slli_epi32(x, 24), 24);
+                _mm_storeu_si128((__m128i *)(void *)(p->digits[d] + p->first[run] + i), _mm512_cvtepi32_epi8(low));
+                s[d] = _mm512_add_epi32(s[d], low);
+                x = _mm512_srai_epi32(_mm512_sub_epi32(x, low), 8);
+            });
     }
-    QK_FOUR_TIMES(d, p->sums[run][d] = (float)_mm512_reduce_add_epi32(s[d]));
+    QK_FOUR_TIMES(d, if (d < n_digits) p->sums[run][d] = (float)_mm512_reduce_add_epi32(s[d]));
 }
 
 static float greatest(const float *a, size_t n) {
@@ -52,6 +58,13 @@ static float greatest(const float *a, size_t n) {
     float f;
     memcpy(&f, &bits, sizeof f);
     return f;
+}
+
+static float sum_of_sizes(const float *a, size_t n) {
+    __m512 sum = _mm512_setzero_ps();
+    for (size_t i = 0; i < n; i += LANES)
+        sum = _mm512_add_ps(sum, _mm512_abs_ps(_mm512_maskz_loadu_ps(qk512_lanes(n - i), a + i)));
+    return _mm512_reduce_add_ps(sum);
 }
 
 /* Whether all runs of the row are zero or within 2^±90. */
@@ -74,17 +87,26 @@ static size_t make_part(const qk_gemm *g, const float *a, size_t k, part *p) {
     while (k < g->k && p->n_runs < RUNS) {
         const qk_gemm_run run = qk_gemm_run_at(g, NULL, k);
         if (at + run.n_k > PART) break;
-        const uint32_t bits = (uint32_t)load4((const int8_t *)(const void *)&(float){greatest(a + k, run.n_k)}) >> 23;
-        const int32_t e = bits == 0 ? 0 : (int32_t)bits - 127;
-        const uint32_t up = (uint32_t)(29 - e + 127) << 23, down = (uint32_t)(e - 29 + 127) << 23;
+        const float most = greatest(a + k, run.n_k);
+        const bool four = most * (float)run.n_k > SPREAD * sum_of_sizes(a + k, run.n_k);
+        /* the last digit of three takes up to 127.5; of four there is a bit to spare */
+        const float whole = four ? most : most * (128.0f / 127.0f);
+        const uint32_t bits = (uint32_t)load4((const int8_t *)(const void *)&whole) >> 23;
+        const int32_t e = bits == 0 ? 0 : (int32_t)bits - 127, shift = four ? 29 - e : 22 - e;
+        const uint32_t up = (uint32_t)(127 + shift) << 23, down = (uint32_t)(127 - shift) << 23;
         float factor;
         memcpy(&factor, &up, sizeof factor);
         memcpy(&p->unit[p->n_runs], &down, sizeof down);
         p->first[p->n_runs] = at;
-        if (is_4bit)
-            to_digits(p, p->n_runs, a + k, run.n_k, factor, true);
+        p->n_digits[p->n_runs] = four ? 4 : 3;
+        if (is_4bit && four)
+            to_digits(p, p->n_runs, a + k, run.n_k, factor, 4, true);
+        else if (is_4bit)
+            to_digits(p, p->n_runs, a + k, run.n_k, factor, 3, true);
+        else if (four)
+            to_digits(p, p->n_runs, a + k, run.n_k, factor, 4, false);
         else
-            to_digits(p, p->n_runs, a + k, run.n_k, factor, false);
+            to_digits(p, p->n_runs, a + k, run.n_k, factor, 3, false);
         p->n_runs++;
         at += (run.n_k + 7) / 8 * 8;
         k += run.n_k;
@@ -100,16 +122,21 @@ typedef struct sums {
     __m512i s[DIGITS][4];
 } sums;
 
+/* In place, as in igemm_avx512vnni.c. */
 #define ADD(w, j, k)                                                                                                   \
-    QK_FOUR_TIMES(d, s[d][j] = _mm512_dpbusd_epi32(s[d][j], w, _mm512_set1_epi32(load4(in->d[d] + (k)))))
+    QK_FOUR_TIMES(                                                                                                     \
+        d, if (d < n_digits) {                                                                                         \
+            const __m512i digit = _mm512_set1_epi32(load4(in->d[d] + (k)));                                            \
+            __asm__("vpdpbusd %2, %1, %0" : "+v"(s[d][j]) : "v"(w), "v"(digit));                                       \
+        })
 
 QK_INLINE __m512i row_at(const uint8_t *p, size_t i, __m512i sign) {
     return _mm512_xor_si512(_mm512_loadu_si512(p + i * QK_GEMM_COLS), sign);
 }
 
 /* Sums of digits times weights, as unsigned numbers, of a run of 8 bits. Four rows of 64 weights become columns of four: in vector j,
- * lane l of 128 bits, the columns 16 l + 4 j … + 3. A function of its own: its sums need the registers. */
-static __attribute__((noinline)) void run_8bit(const uint8_t *p, size_t n, const digits *in, sums *out) {
+ * lane l of 128 bits, the columns 16 l + 4 j … + 3. */
+QK_INLINE void run_8bit(const uint8_t *p, size_t n, const digits *in, sums *out, const int n_digits) {
     const __m512i sign = _mm512_set1_epi8((char)0x80);
     uint8_t last[STEP];
     const size_t n4 = n / 4 * 4;
@@ -133,11 +160,11 @@ static __attribute__((noinline)) void run_8bit(const uint8_t *p, size_t n, const
         ADD(w2, 2, k);
         ADD(w3, 3, k);
     }
-    QK_FOUR_TIMES(d, QK_FOUR_TIMES(j, out->s[d][j] = s[d][j]));
+    QK_FOUR_TIMES(d, if (d < n_digits) QK_FOUR_TIMES(j, out->s[d][j] = s[d][j]));
 }
 
 /* The same of a run of 4 bits: in vector j the columns 16 j … + 15. */
-static __attribute__((noinline)) void run_4bit(const uint8_t *p, size_t n, const digits *in, sums *out) {
+QK_INLINE void run_4bit(const uint8_t *p, size_t n, const digits *in, sums *out, const int n_digits) {
     const __m512i low = _mm512_set1_epi8(15), sign = _mm512_set1_epi8(8);
     __m512i s[DIGITS][4];
     QK_FOUR_TIMES(d, QK_FOUR_TIMES(j, s[d][j] = _mm512_setzero_si512()));
@@ -152,8 +179,22 @@ static __attribute__((noinline)) void run_4bit(const uint8_t *p, size_t n, const
             ADD(odd, j, k + 4);
         });
     }
-    QK_FOUR_TIMES(d, QK_FOUR_TIMES(j, out->s[d][j] = s[d][j]));
+    QK_FOUR_TIMES(d, if (d < n_digits) QK_FOUR_TIMES(j, out->s[d][j] = s[d][j]));
 }
+
+/* Functions of their own: their sums need the registers. */
+typedef void run_fn(const uint8_t *p, size_t n, const digits *in, sums *out);
+#define FORM(bits, n_digits)                                                                                           \
+    static __attribute__((noinline)) void run_##bits##_##n_digits(const uint8_t *p, size_t n, const digits *in,        \
+                                                                  sums *out) {                                         \
+        run_##bits(p, n, in, out, n_digits);                                                                           \
+    }
+FORM(8bit, 3)
+FORM(8bit, 4)
+FORM(4bit, 3)
+FORM(4bit, 4)
+#undef FORM
+static run_fn *const forms[2][2] = {{run_8bit_3, run_8bit_4}, {run_4bit_3, run_4bit_4}};
 
 /* Zero points of vector j, plus what made the weights unsigned. */
 QK_INLINE __m512 zps_of(const int8_t *zps, int j, bool is_4bit) {
@@ -176,25 +217,38 @@ QK_INLINE void in_order(__m512 v[4]) {
     v[3] = _mm512_shuffle_f32x4(b, d, 0xdd);
 }
 
-/* totals += scale * the run's sums; is_4bit is a constant of the caller. */
-QK_INLINE void add_run(const qk_gemm_run *run, const part *p, size_t r, __m512 totals[4], bool is_4bit) {
+/* totals += scale * the run's sums; n_digits and is_4bit are constants of the caller. */
+QK_INLINE void add_run(const qk_gemm_run *run, const part *p, size_t r, __m512 totals[4], const int n_digits,
+                       const bool is_4bit) {
     const digits in = {{p->digits[0] + p->first[r], p->digits[1] + p->first[r], p->digits[2] + p->first[r],
                         p->digits[3] + p->first[r]}};
     sums out;
-    if (is_4bit)
-        run_4bit(run->values, run->n_k, &in, &out);
-    else
-        run_8bit(run->values, run->n_k, &in, &out);
+    forms[is_4bit][n_digits - 3](run->values, run->n_k, &in, &out);
     __m512 v[4];
     QK_FOUR_TIMES(j, {
         const __m512 zp = zps_of(run->zps, j, is_4bit), base = _mm512_set1_ps(256.0f);
         __m512 f[DIGITS]; /* integers below 2^24: exact up to here */
-        QK_FOUR_TIMES(d, f[d] = _mm512_fnmadd_ps(zp, _mm512_set1_ps(p->sums[r][d]), _mm512_cvtepi32_ps(out.s[d][j])));
-        const __m512 high = _mm512_fmadd_ps(f[3], base, f[2]), lows = _mm512_fmadd_ps(f[1], base, f[0]);
+        QK_FOUR_TIMES(d, f[d] = d < n_digits ? _mm512_fnmadd_ps(zp, _mm512_set1_ps(p->sums[r][d]),
+                                                                _mm512_cvtepi32_ps(out.s[d][j]))
+                                             : _mm512_setzero_ps());
+        const __m512 lows = _mm512_fmadd_ps(f[1], base, f[0]);
+        const __m512 high = n_digits == 4 ? _mm512_fmadd_ps(f[3], base, f[2]) : f[2];
         v[j] = _mm512_mul_ps(_mm512_fmadd_ps(high, _mm512_set1_ps(65536.0f), lows), _mm512_set1_ps(p->unit[r]));
     });
     if (!is_4bit) in_order(v);
     QK_FOUR_TIMES(j, totals[j] = _mm512_fmadd_ps(v[j], _mm512_loadu_ps(run->scales + LANES * j), totals[j]));
+}
+
+/* One run of one row. */
+static void add(const qk_gemm_run *run, const part *p, size_t r, __m512 totals[4], bool is_4bit) {
+    if (is_4bit && p->n_digits[r] == 4)
+        add_run(run, p, r, totals, 4, true);
+    else if (is_4bit)
+        add_run(run, p, r, totals, 3, true);
+    else if (p->n_digits[r] == 4)
+        add_run(run, p, r, totals, 4, false);
+    else
+        add_run(run, p, r, totals, 3, false);
 }
 
 /* The same part of m rows; the weights of a run are read for all of them. */
@@ -213,10 +267,7 @@ static void rows_part(const qk_gemm *g, const void *packed, const part *parts, f
         for (size_t r = 0; r < parts[0].n_runs; r++) {
             const qk_gemm_run run = qk_gemm_run_at(g, data, k);
             for (size_t row = 0; row < m; row++)
-                if (qk_gemm_is_4bit(g))
-                    add_run(&run, &parts[row], r, totals[row], true);
-                else
-                    add_run(&run, &parts[row], r, totals[row], false);
+                add(&run, &parts[row], r, totals[row], qk_gemm_is_4bit(g));
             k += run.n_k;
         }
         for (size_t row = 0; row < m; row++)
