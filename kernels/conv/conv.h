@@ -41,9 +41,9 @@ typedef struct qk_conv {
     int64_t g, k, m;             /* then: groups, channels in and out of each */
     size_t n_panels, panel_cols, n_slots; /* of output channels; with those that only fill, n_slots of all groups */
     size_t n_taps, tap_k;                 /* runs that a row of products consists of; dwords of one */
-    size_t panel_bytes, table_bytes, lines_bytes, line_bytes;
+    size_t panel_bytes, lines_bytes, line_bytes;
     int64_t chunk[3], n_chunks[3], n_cells[3]; /* outputs done at a time; columns (lines, planes) they read */
-    int64_t n_splits;                          /* of the panels */
+    int64_t task_groups, n_splits;             /* groups of a task, and of how many tasks their panels are */
     size_t n_tasks, packed_bytes, terms_bytes, scratch_bytes;
     bool ends; /* the level can make results */
 } qk_conv;

@@ -75,7 +75,13 @@ QK_INLINE void sum_vectors(const qk_dw_taps *t, size_t c, size_t n_vectors, cons
     weights += c;
     init += c;
     qk_conv_end some;
-    if (e != NULL) some = end_from(e, c, 0);
+    ptrdiff_t rows[4];
+    if (e != NULL) {
+        some = end_from(e, c, 0);
+        for (size_t i = 0; i < 4; i++)
+            rows[i] = (ptrdiff_t)i * e->step;
+        some.rows = rows;
+    }
     const qk_conv_end *end = e == NULL ? NULL : &some;
     for (size_t x = 0; x < n; x += 4) {
         const int32_t *at = plane + x * t->stride * LANES;

@@ -39,6 +39,10 @@ QK_INLINE void float_tile(const qk_dw_strip *l, const qk_conv_end *all, const sp
     }
     qk_conv_end some = end_from(all, c, 0);
     some.dst = s->to + 4 * c;
+    ptrdiff_t rows[6];
+    for (size_t i = 0; i < n_rows; i++)
+        rows[i] = (ptrdiff_t)i * all->step;
+    some.rows = rows;
     const qk_conv_end *e = &some;
     SIX_ROWS(END_FLOATS)
 #undef AT

@@ -10,9 +10,10 @@ typedef struct qk_conv_end {
     bool has_shift, is_relu, is_signed, is_floats;
     int16_t zp;
     uint8_t low, high;
-    size_t n_cols;  /* that are stored */
-    uint8_t *dst;   /* of the first row */
-    ptrdiff_t step; /* bytes from row to row */
+    size_t n_cols;         /* that are stored */
+    uint8_t *dst;          /* of pixel 0 */
+    ptrdiff_t step;        /* bytes from pixel to pixel */
+    const ptrdiff_t *rows; /* where the rows of a tile are, from dst */
 } qk_conv_end;
 
 #endif

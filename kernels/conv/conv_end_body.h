@@ -117,7 +117,7 @@ QK_INLINE end_bytes end_four(const qk_conv_end *e, VEC s0, VEC s1, VEC s2, VEC s
     }
 #define END_FLOATS(r)                                                                                                  \
     if (r < n_rows) {                                                                                                  \
-        uint8_t *to = e->dst + r * e->step;                                                                            \
+        uint8_t *to = e->dst + e->rows[r];                                                                             \
         end_floats(e, s##r##0, 0, to);                                                                                 \
         if (n_vectors > 1) end_floats(e, s##r##1, 1, to);                                                              \
         if (n_vectors > 2) end_floats(e, s##r##2, 2, to);                                                              \
@@ -125,7 +125,7 @@ QK_INLINE end_bytes end_four(const qk_conv_end *e, VEC s0, VEC s1, VEC s2, VEC s
     }
 /* Rows of one, two or more vectors, so that four vectors become bytes together; the last of three stands twice. */
 #define END_PUT(r, b, from)                                                                                            \
-    if (r < n_rows) end_store(e->dst + r * e->step, b, from, n_vectors, e->n_cols);
+    if (r < n_rows) end_store(e->dst + e->rows[r], b, from, n_vectors, e->n_cols);
 #define END_BYTES1(r, r1, r2, r3)                                                                                      \
     if (r < n_rows) {                                                                                                  \
         const end_bytes b = end_order(end_four(e, s##r##0, s##r1##0, s##r2##0, s##r3##0, 0, 0, 0, 0));                 \

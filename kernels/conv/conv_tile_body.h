@@ -18,7 +18,7 @@ QK_INLINE void tile_of(const qk_tile *t, const uint8_t *const *rows, size_t n_ro
 #define ROW(r)    (r < n_rows ? r : most)
 #define INIT(v)   (v < n_vectors ? VLOAD(init + v * LANES) : VLOAD(init))
 #define START(r)  VEC s##r##0 = INIT(0), s##r##1 = INIT(1), s##r##2 = INIT(2), s##r##3 = INIT(3);
-#define POINT(r)  const uint8_t *a##r = rows[ROW(r)];
+#define POINT(r)  const uint8_t *a##r = row[ROW(r)] + t->offset;
 #define SPREAD(p) (flips ? VFLIP(VSPREAD(p)) : VSPREAD(p))
 #define ADD(r)                                                                                                         \
     if (r < n_rows) {                                                                                                  \
@@ -29,26 +29,27 @@ QK_INLINE void tile_of(const qk_tile *t, const uint8_t *const *rows, size_t n_ro
         if (n_vectors > 3) s##r##3 = VDOT(s##r##3, x, w3);                                                             \
     }
 #define ADD_TAPS                                                                                                       \
-    for (size_t tap = 0; tap < t->n_taps; tap++, rows += t->tap_stride) {                                              \
+    for (size_t i = 0; i < t->n_taps; i++) {                                                                           \
+        const uint8_t *const *row = rows + t->taps[i] * t->tap_stride;                                                 \
+        const int32_t *weights = panel + t->taps[i] * t->n_dwords * n_cols;                                            \
         ALL_ROWS(POINT)                                                                                                \
-        for (size_t k = 0; k < t->n_dwords; k++, panel += n_cols) {                                                    \
-            const VEC w0 = VLOAD(panel);                                                                               \
-            const SECOND w1 = VLOAD_SECOND(panel + (n_vectors > 1 ? LANES : 0));                                       \
-            const VEC w2 = n_vectors > 2 ? VLOAD(panel + 2 * LANES) : w0;                                              \
-            const VEC w3 = n_vectors > 3 ? VLOAD(panel + 3 * LANES) : w0;                                              \
+        for (size_t k = 0; k < t->n_dwords; k++, weights += n_cols) {                                                  \
+            const VEC w0 = VLOAD(weights);                                                                             \
+            const SECOND w1 = VLOAD_SECOND(weights + (n_vectors > 1 ? LANES : 0));                                     \
+            const VEC w2 = n_vectors > 2 ? VLOAD(weights + 2 * LANES) : w0;                                            \
+            const VEC w3 = n_vectors > 3 ? VLOAD(weights + 3 * LANES) : w0;                                            \
             ALL_ROWS(ADD)                                                                                              \
         }                                                                                                              \
     }
 #define ADD_PLACES                                                                                                     \
     for (size_t i = 0; i < t->n_added; i++) {                                                                          \
-        const uint8_t *const *from = t->added_rows + t->places[i].tap * t->tap_stride;                                 \
+        const uint8_t *const *row = rows + t->places[i].tap * t->tap_stride;                                           \
         const size_t k = (size_t)t->places[i].dword;                                                                   \
         const VEC w0 = VLOAD(t->added + i * n_cols), w2 = w0, w3 = w0;                                                 \
         const SECOND w1 = VLOAD_SECOND(t->added + i * n_cols + (n_vectors > 1 ? LANES : 0));                           \
-        ALL_ROWS(AGAIN)                                                                                                \
+        ALL_ROWS(POINT)                                                                                                \
         ALL_ROWS(ADD)                                                                                                  \
     }
-#define AGAIN(r) const uint8_t *a##r = from[ROW(r)];
     ALL_ROWS(START)
 #if FLIPS
     if (t->flip != 0) {
@@ -99,7 +100,6 @@ QK_INLINE void tile_of(const qk_tile *t, const uint8_t *const *rows, size_t n_ro
 #undef ADD
 #undef ADD_TAPS
 #undef ADD_PLACES
-#undef AGAIN
 }
 
 typedef void tile_form(const qk_tile *t, const uint8_t *const *rows, const int32_t *panel, const int32_t *init,

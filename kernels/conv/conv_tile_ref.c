@@ -15,9 +15,10 @@ static void tile(const qk_tile *t, const uint8_t *const *rows, size_t n_rows, co
     for (size_t r = 0; r < n_rows; r++)
         for (size_t c = 0; c < t->n_cols; c++) {
             uint32_t sum = (uint32_t)init[c];
-            for (size_t tap = 0; tap < t->n_taps; tap++)
-                for (size_t k = 0; k < t->n_dwords; k++)
-                    sum += dot(rows[tap * t->tap_stride + r] + 4 * k, &panel[(tap * t->n_dwords + k) * t->n_cols + c]);
+            for (size_t i = 0; i < t->n_taps; i++)
+                for (size_t k = 0, tap = t->taps[i]; k < t->n_dwords; k++)
+                    sum += dot(rows[tap * t->tap_stride + r] + t->offset + 4 * k,
+                               &panel[(tap * t->n_dwords + k) * t->n_cols + c]);
             sums[r][c] = (int32_t)sum;
         }
 }
@@ -37,9 +38,9 @@ static void float_tile(const qk_tile *t, const uint8_t *const *rows, size_t n_ro
     for (size_t r = 0; r < n_rows; r++)
         for (size_t c = 0; c < t->n_cols; c++) {
             float sum = qk_conv_float(init, c, QDQ_DTYPE_F32);
-            for (size_t tap = 0; tap < t->n_taps; tap++)
-                for (size_t k = 0; k < t->n_dwords; k++)
-                    sum += qk_conv_float(rows[tap * t->tap_stride + r], k, QDQ_DTYPE_F32) *
+            for (size_t i = 0; i < t->n_taps; i++)
+                for (size_t k = 0, tap = t->taps[i]; k < t->n_dwords; k++)
+                    sum += qk_conv_float(rows[tap * t->tap_stride + r] + t->offset, k, QDQ_DTYPE_F32) *
                            qk_conv_float(panel, (tap * t->n_dwords + k) * t->n_cols + c, QDQ_DTYPE_F32);
             memcpy(&sums[r][c], &sum, sizeof sum);
         }

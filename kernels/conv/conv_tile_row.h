@@ -23,13 +23,14 @@ typedef struct qk_tile_place {
 } qk_tile_place;
 
 typedef struct qk_tile {
+    const uint32_t *taps; /* which, of a row's and the panel's */
     size_t n_taps, n_dwords;
     size_t tap_stride; /* of row pointers: row r's run of tap t is at rows[t * tap_stride + r] */
     size_t n_cols;     /* of the panel: dwords from one k to the next; a multiple of the level's lanes */
+    size_t offset;     /* from where row pointers point to where rows are, in bytes */
     uint32_t flip;     /* xor of every dword of the rows, where the level `flips` */
     /* Some dwords of k once more, with other weights: one row of columns each. */
     size_t n_added;
-    const uint8_t *const *added_rows; /* all taps of them */
     const qk_tile_place *places;
     const int32_t *added;
 } qk_tile;
@@ -39,7 +40,7 @@ typedef struct qk_tile_row {
     size_t unit, lanes, max_cols;
     uint8_t max_rows[QK_TILE_VECTORS]; /* of a tile, by the vectors of its panel, less one */
     bool flips, ends;
-    /* init[c] + Σ row r · column c, for r < n_rows and all columns of the panel: to sums[r][c], or where the level `ends` and `end`
+    /* init[c] + Σ row r · column c over the taps, for r < n_rows and all columns of the panel: to sums[r][c], or where the level `ends` and `end`
      * is not NULL, as that says. */
     void (*tile)(const qk_tile *tile, const uint8_t *const *rows, size_t n_rows, const int32_t *panel,
                  const int32_t *init, const qk_conv_end *end, int32_t (*sums)[QK_TILE_COLS]);
