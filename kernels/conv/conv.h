@@ -35,6 +35,7 @@ typedef struct qk_conv {
     bool is_float, is_depthwise; /* of one channel, or of groups of a few that are as many out as in */
     bool is_woven;               /* depthwise: outputs share columns */
     bool is_copied;              /* else: lines are copied, with padding, to where tiles read them; and if so … */
+    bool is_flat;                /* one tap, and the pixels of in and out are the same */
     bool is_fused;               /* … the taps along w are one run of elements */
     const void *row;             /* the level's functions */
     int64_t merged;              /* groups that are computed as one, with zeros between them */

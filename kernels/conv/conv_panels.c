@@ -14,10 +14,12 @@ static const qk_tile_row *const rows_of_floats[] = {
 };
 
 enum {
-    CHUNK = 96,          /* rows of a chunk, about */
-    CHUNK_OF_MANY = 240, /* with weights that no cache close by holds */
-    TABLE = 8192,        /* addresses, about */
-    SHORT_RUN = 12,      /* bytes: shorter taps are better copied and fused */
+    CHUNK = 96,            /* rows of a chunk, about */
+    CHUNK_OF_LITTLE = 384, /* where a row is little work */
+    LITTLE_BYTES = 4096,   /* of weights of a row */
+    CHUNK_OF_MANY = 240,   /* with weights that no cache close by holds */
+    TABLE = 8192,          /* addresses, about */
+    SHORT_RUN = 12,        /* bytes: shorter taps are better copied and fused */
     FEW_TASKS = 16,
     FEW_ROWS = 18 /* of a chunk that is not cut for the sake of more tasks */
 };
@@ -27,11 +29,13 @@ enum {
 /* A pointwise convolution does not care where its pixels are. */
 static void flatten(qk_conv *c) {
     int64_t pixels = c->n;
+    c->is_flat = false;
     for (int a = 0; a < 3; a++) {
         if (c->kernel[a] != 1 || c->stride[a] != 1 || c->pad_begin[a] != 0 || c->in[a] != c->out[a]) return;
         pixels *= c->in[a];
     }
     if (pixels > INT32_MAX) return;
+    c->is_flat = true;
     c->n = c->in[0] = c->in[1] = c->out[0] = c->out[1] = 1;
     c->in[2] = c->out[2] = pixels;
 }
@@ -64,7 +68,8 @@ static void set_panels(qk_conv *c) {
 }
 
 static void set_chunks(qk_conv *c) {
-    int64_t rows = c->panel_bytes * c->n_panels > 256u << 10 ? CHUNK_OF_MANY : CHUNK;
+    const size_t weights = c->panel_bytes * c->n_panels;
+    int64_t rows = weights > 256u << 10 ? CHUNK_OF_MANY : weights <= LITTLE_BYTES ? CHUNK_OF_LITTLE : CHUNK;
     rows = qk_larger(qk_smaller(rows, TABLE / (int64_t)c->n_taps), 6);
     const int64_t all = c->n * c->g * c->out[0] * c->out[1] * c->out[2] * qk_smaller((int64_t)c->n_panels, FEW_TASKS);
     rows = qk_smaller(rows, qk_larger(qk_ceil_div(all, FEW_TASKS), FEW_ROWS));
@@ -115,9 +120,9 @@ bool qk_conv_panels_init(qk_conv *c) {
     const int64_t unit = (int64_t)(*row)->unit;
     flatten(c);
     merge_groups(c);
-    const bool is_short = c->k * 4 / unit <= SHORT_RUN && c->kernel[2] > 1 && !c->is_float;
-    c->is_copied =
-        c->is_float ? c->src != QDQ_DTYPE_F32 : unit != 4 || copy_flip(c) != 0 || c->k % unit != 0 || is_short;
+    const bool is_short = c->k * 4 / unit <= SHORT_RUN && c->kernel[2] > 1;
+    c->is_copied = c->is_float ? c->src != QDQ_DTYPE_F32 || is_short
+                               : unit != 4 || copy_flip(c) != 0 || c->k % unit != 0 || is_short;
     c->is_fused = c->is_copied && c->dilation[2] == 1 && !c->transposed;
     const int64_t fused = c->is_fused ? c->kernel[2] : 1;
     c->n_taps = (size_t)(c->kernel[0] * c->kernel[1] * (c->kernel[2] / fused));

@@ -13,6 +13,7 @@ typedef struct job {
     int64_t o[3], n[3];             /* outputs of the chunk */
     size_t n_rows, n_parts, offset; /* of the group, from where the table points */
     bool is_sorted;                 /* rows are not in the order of pixels */
+    bool is_linear;                 /* offsets are those of rows in order, of any chunk */
     qk_conv_scratch s;
     const uint8_t *panels;
     const int32_t *of_taps; /* what panels have of each tap; NULL where it makes no difference */
@@ -363,6 +364,15 @@ static const int32_t *init_of(const job *j, const part *p, size_t slot, int32_t 
     return room;
 }
 
+/* From row to row of every tap, where that is the same for all: pixels that lie as those of the outputs do, or a copied line. */
+static size_t row_step(const job *j) {
+    const qk_conv *c = j->c;
+    const size_t pixel = c->is_copied ? cell_bytes(c) : (size_t)c->src_stride * qk_conv_elem_bytes(c);
+    if (c->is_flat) return pixel;
+    if (!c->is_copied || c->transposed || j->n[1] != 1 || j->is_sorted) return 0;
+    return pixel * (size_t)(is_dense(c, 2) ? c->stride[2] : c->kernel[2]);
+}
+
 /* Rows first … first+n-1 times panel p of the group. */
 static void run_rows(const job *j, size_t first, size_t n, size_t p, qk_conv_end *end, int32_t (*sums)[QK_TILE_COLS]) {
     const qk_conv *c = j->c;
@@ -371,6 +381,7 @@ static void run_rows(const job *j, size_t first, size_t n, size_t p, qk_conv_end
     int32_t room[QK_TILE_COLS];
     qk_tile t = {.n_dwords = c->tap_k,
                  .tap_stride = j->n_rows,
+                 .step = row_step(j),
                  .offset = j->offset,
                  .n_cols = c->panel_cols,
                  .flip = 0x01010101u * tile_flip(c)};
@@ -434,10 +445,12 @@ static void run_panels(job *j, size_t p, size_t n_panels, int64_t pixel) {
 }
 
 /* Where results of rows are, from the first pixel of the chunk. */
-static void place_results(const job *j) {
+static void place_results(job *j) {
     const ptrdiff_t bytes = j->r->plain->dst == QDQ_DTYPE_F32 ? 4 : 1, step = j->r->plain->dst_stride * bytes;
-    for (size_t i = 0; i < j->n_rows; i++)
+    const size_t n = j->is_sorted ? j->n_rows : j->is_linear ? 0 : (size_t)(j->c->chunk[1] * j->c->chunk[2]);
+    for (size_t i = 0; i < n; i++)
         j->s.offsets[i] = (ptrdiff_t)(j->is_sorted ? j->s.pixels[i] : i) * step;
+    j->is_linear = !j->is_sorted;
 }
 
 static void run_task(job *j, size_t split) {

@@ -20,13 +20,39 @@ QK_INLINE void tile_of(const qk_tile *t, const uint8_t *const *rows, size_t n_ro
 #define START(r)  VEC s##r##0 = INIT(0), s##r##1 = INIT(1), s##r##2 = INIT(2), s##r##3 = INIT(3);
 #define POINT(r)  const uint8_t *a##r = row[ROW(r)] + t->offset;
 #define SPREAD(p) (flips ? VFLIP(VSPREAD(p)) : VSPREAD(p))
-#define ADD(r)                                                                                                         \
+#define ADD_ROW(r, at)                                                                                                 \
     if (r < n_rows) {                                                                                                  \
-        const VEC x = SPREAD(a##r + 4 * k);                                                                            \
+        const VEC x = SPREAD(at);                                                                                      \
         s##r##0 = VDOT(s##r##0, x, w0);                                                                                \
         if (n_vectors > 1) s##r##1 = VDOT_SECOND(s##r##1, x, w1);                                                      \
         if (n_vectors > 2) s##r##2 = VDOT(s##r##2, x, w2);                                                             \
         if (n_vectors > 3) s##r##3 = VDOT(s##r##3, x, w3);                                                             \
+    }
+#define ADD(r) ADD_ROW(r, a##r + 4 * k)
+/* Rows a step apart need fewer addresses than there are registers. */
+#define ADD_STEPS                                                                                                      \
+    ADD_ROW(0, p)                                                                                                      \
+    ADD_ROW(1, p + step)                                                                                               \
+    ADD_ROW(2, p + 2 * step)                                                                                           \
+    ADD_ROW(3, p + step3) ADD_ROW(4, q) ADD_ROW(5, q + step) ADD_ROW(6, q + 2 * step) ADD_ROW(7, q + step3)            \
+        ADD_ROW(8, u) ADD_ROW(9, u + step) ADD_ROW(10, u + 2 * step) ADD_ROW(11, u + step3)
+#define ADD_STEPPED_TAPS                                                                                               \
+    for (size_t i = 0; i < t->n_taps; i++) {                                                                           \
+        const uint8_t *p = rows[t->taps[i] * t->tap_stride] + t->offset, *q = p + 4 * step, *u = p + 8 * step;         \
+        const int32_t *weights = panel + t->taps[i] * t->n_dwords * n_cols;                                            \
+        for (size_t k = 0; k < t->n_dwords; k++, weights += n_cols, p += 4, q += 4, u += 4) {                          \
+            const VEC w0 = VLOAD(weights);                                                                             \
+            const SECOND w1 = VLOAD_SECOND(weights + (n_vectors > 1 ? LANES : 0));                                     \
+            const VEC w2 = n_vectors > 2 ? VLOAD(weights + 2 * LANES) : w0;                                            \
+            const VEC w3 = n_vectors > 3 ? VLOAD(weights + 3 * LANES) : w0;                                            \
+            ADD_STEPS                                                                                                  \
+        }                                                                                                              \
+    }
+#define ADD_ALL_TAPS                                                                                                   \
+    if (n_rows > 6 && step != 0) {                                                                                     \
+        ADD_STEPPED_TAPS                                                                                               \
+    } else {                                                                                                           \
+        ADD_TAPS                                                                                                       \
     }
 #define ADD_TAPS                                                                                                       \
     for (size_t i = 0; i < t->n_taps; i++) {                                                                           \
@@ -51,11 +77,13 @@ QK_INLINE void tile_of(const qk_tile *t, const uint8_t *const *rows, size_t n_ro
         ALL_ROWS(ADD)                                                                                                  \
     }
     ALL_ROWS(START)
+    const size_t step = t->step, step3 = 3 * step;
+    (void)step3;
 #if FLIPS
     if (t->flip != 0) {
         enum { flips = true };
         const VEC flip = VSPREAD((const uint8_t *)&t->flip);
-        ADD_TAPS
+        ADD_ALL_TAPS
 #if ADDS
         ADD_PLACES
 #endif
@@ -65,7 +93,7 @@ QK_INLINE void tile_of(const qk_tile *t, const uint8_t *const *rows, size_t n_ro
         enum { flips = false };
         const VEC flip = INIT(0);
         (void)flip;
-        ADD_TAPS
+        ADD_ALL_TAPS
 #if ADDS
         ADD_PLACES
 #endif
@@ -98,7 +126,11 @@ QK_INLINE void tile_of(const qk_tile *t, const uint8_t *const *rows, size_t n_ro
 #undef POINT
 #undef SPREAD
 #undef ADD
+#undef ADD_ROW
+#undef ADD_STEPS
 #undef ADD_TAPS
+#undef ADD_STEPPED_TAPS
+#undef ADD_ALL_TAPS
 #undef ADD_PLACES
 }
 

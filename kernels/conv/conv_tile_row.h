@@ -27,6 +27,7 @@ typedef struct qk_tile {
     size_t n_taps, n_dwords;
     size_t tap_stride; /* of row pointers: row r's run of tap t is at rows[t * tap_stride + r] */
     size_t n_cols;     /* of the panel: dwords from one k to the next; a multiple of the level's lanes */
+    size_t step;       /* bytes from each row of a tap to the next, where that is the same for all; or 0 */
     size_t offset;     /* from where row pointers point to where rows are, in bytes */
     uint32_t flip;     /* xor of every dword of the rows, where the level `flips` */
     /* Some dwords of k once more, with other weights: one row of columns each. */
