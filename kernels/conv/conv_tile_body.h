@@ -30,19 +30,16 @@ QK_INLINE void tile_of(const qk_tile *t, const uint8_t *const *rows, size_t n_ro
     }
 #define ADD(r) ADD_ROW(r, a##r + 4 * k)
 /* Rows a step apart need fewer addresses than there are registers. */
-#define ADD_STEPS                                                                                                      \
-    ADD_ROW(0, p)                                                                                                      \
-    ADD_ROW(1, p + step)                                                                                               \
-    ADD_ROW(2, p + 2 * step)                                                                                           \
-    ADD_ROW(3, p + step3) ADD_ROW(4, q) ADD_ROW(5, q + step) ADD_ROW(6, q + 2 * step) ADD_ROW(7, q + step3)            \
-        ADD_ROW(8, u) ADD_ROW(9, u + step) ADD_ROW(10, u + 2 * step) ADD_ROW(11, u + step3)
+#define ADD_FOUR(p, r0, r1, r2, r3)                                                                                    \
+    ADD_ROW(r0, p) ADD_ROW(r1, p + step) ADD_ROW(r2, p + 2 * step) ADD_ROW(r3, p + step3)
+#define ADD_STEPS ADD_FOUR(p, 0, 1, 2, 3) ADD_FOUR(q, 4, 5, 6, 7) ADD_FOUR(u, 8, 9, 10, 11)
 #define ADD_STEPPED_TAPS                                                                                               \
     for (size_t i = 0; i < t->n_taps; i++) {                                                                           \
         const uint8_t *p = rows[t->taps[i] * t->tap_stride] + t->offset, *q = p + 4 * step, *u = p + 8 * step;         \
         const int32_t *weights = panel + t->taps[i] * t->n_dwords * n_cols;                                            \
         for (size_t k = 0; k < t->n_dwords; k++, weights += n_cols, p += 4, q += 4, u += 4) {                          \
             const VEC w0 = VLOAD(weights);                                                                             \
-            const SECOND w1 = VLOAD_SECOND(weights + (n_vectors > 1 ? LANES : 0));                                     \
+            SECOND w1 = VLOAD_SECOND(weights + (n_vectors > 1 ? LANES : 0));                                           \
             const VEC w2 = n_vectors > 2 ? VLOAD(weights + 2 * LANES) : w0;                                            \
             const VEC w3 = n_vectors > 3 ? VLOAD(weights + 3 * LANES) : w0;                                            \
             ADD_STEPS                                                                                                  \
@@ -61,7 +58,7 @@ QK_INLINE void tile_of(const qk_tile *t, const uint8_t *const *rows, size_t n_ro
         ALL_ROWS(POINT)                                                                                                \
         for (size_t k = 0; k < t->n_dwords; k++, weights += n_cols) {                                                  \
             const VEC w0 = VLOAD(weights);                                                                             \
-            const SECOND w1 = VLOAD_SECOND(weights + (n_vectors > 1 ? LANES : 0));                                     \
+            SECOND w1 = VLOAD_SECOND(weights + (n_vectors > 1 ? LANES : 0));                                           \
             const VEC w2 = n_vectors > 2 ? VLOAD(weights + 2 * LANES) : w0;                                            \
             const VEC w3 = n_vectors > 3 ? VLOAD(weights + 3 * LANES) : w0;                                            \
             ALL_ROWS(ADD)                                                                                              \
@@ -72,7 +69,7 @@ QK_INLINE void tile_of(const qk_tile *t, const uint8_t *const *rows, size_t n_ro
         const uint8_t *const *row = rows + t->places[i].tap * t->tap_stride;                                           \
         const size_t k = (size_t)t->places[i].dword;                                                                   \
         const VEC w0 = VLOAD(t->added + i * n_cols), w2 = w0, w3 = w0;                                                 \
-        const SECOND w1 = VLOAD_SECOND(t->added + i * n_cols + (n_vectors > 1 ? LANES : 0));                           \
+        SECOND w1 = VLOAD_SECOND(t->added + i * n_cols + (n_vectors > 1 ? LANES : 0));                                 \
         ALL_ROWS(POINT)                                                                                                \
         ALL_ROWS(ADD)                                                                                                  \
     }
@@ -127,6 +124,7 @@ QK_INLINE void tile_of(const qk_tile *t, const uint8_t *const *rows, size_t n_ro
 #undef SPREAD
 #undef ADD
 #undef ADD_ROW
+#undef ADD_FOUR
 #undef ADD_STEPS
 #undef ADD_TAPS
 #undef ADD_STEPPED_TAPS
