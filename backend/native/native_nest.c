@@ -1,8 +1,9 @@
 #include "native/native_nest.h"
+#include "kernels/isa/isa.h"
 
 #include <string.h>
 
-enum { BLOCK = 4096, STAGE = QK_POST_COLS, MAX_TENSORS = 2 + QK_POST_MAX_STEPS };
+enum { BLOCK = 4096, LONE_BLOCK = 16384, STAGE = QK_POST_COLS, MAX_TENSORS = 2 + QK_POST_MAX_STEPS };
 /* Elements for each thread that is asked. */
 #define NEST_GRAIN (16 * 1024)
 
@@ -64,14 +65,73 @@ static void set_tensor(qdqi_nest_tensor *t, const axis *axes, uint32_t n_outer, 
 
 /* Blocks of some thousand elements: what threads share, and what stays in the first cache. */
 static void set_blocks(qdqi_nest *nest) {
-    const int64_t most = nest->staged ? STAGE : BLOCK;
+    const int64_t block = nest->lone != NULL ? LONE_BLOCK : BLOCK, most = nest->staged ? STAGE : block;
     nest->col_block = nest->cols < most ? nest->cols : most;
-    nest->row_block = BLOCK / nest->col_block < nest->rows ? BLOCK / nest->col_block : nest->rows;
+    nest->row_block = block / nest->col_block < nest->rows ? block / nest->col_block : nest->rows;
     nest->n_col_blocks = (nest->cols + nest->col_block - 1) / nest->col_block;
     nest->n_row_blocks = (nest->rows + nest->row_block - 1) / nest->row_block;
     nest->n_outer_tasks = 1;
     for (uint32_t d = 0; d < nest->n_outer; d++)
         nest->n_outer_tasks *= nest->outer[d];
+}
+
+/* One operation, between floats of one type, and nothing else. */
+static bool is_lone(const qdqi_nest *nest, const qdqi_dnnl_md *operand, qk_pointwise_op *op) {
+    const qk_post *p = &nest->post;
+    const qk_post_step *s = &p->steps[0];
+    if (nest->staged || p->n_steps != 1 || p->acc != p->dst || p->has_add_common || p->has_col_add || p->has_row_sum ||
+        p->scale != QK_POST_SCALE_NONE || p->bias != QDQ_DTYPE_UNDEF || p->dst_quantized || p->dst_has_zp ||
+        (operand != NULL && s->dtype != p->dst))
+        return false;
+    switch (s->op) {
+    case QK_POST_RELU: *op = s->alpha == 0.0f ? QK_POINTWISE_RELU : QK_POINTWISE_LEAKY_RELU; return true;
+#define SAME(name)                                                                                                     \
+    case QK_POST_##name: *op = QK_POINTWISE_##name; return true
+        SAME(TANH);
+        SAME(ELU);
+        SAME(SQUARE);
+        SAME(ABS);
+        SAME(SQRT);
+        SAME(LINEAR);
+        SAME(SOFT_RELU);
+        SAME(LOGISTIC);
+        SAME(EXP);
+        SAME(LOG);
+        SAME(CLIP);
+        SAME(GELU_ERF);
+        SAME(GELU_TANH);
+        SAME(ROUND);
+        SAME(MISH);
+        SAME(HARDSWISH);
+        SAME(HARDSIGMOID);
+        SAME(SWISH);
+        SAME(ADD);
+        SAME(SUB);
+        SAME(MUL);
+        SAME(DIV);
+        SAME(MAX);
+        SAME(MIN);
+        SAME(GE);
+        SAME(PRELU);
+#undef SAME
+    default: return false;
+    }
+}
+
+static void set_lone(qdqi_nest *nest, const qdqi_dnnl_md *dst, const qdqi_dnnl_md *operand) {
+    qk_pointwise_op op;
+    if (!is_lone(nest, operand, &op)) return;
+    const ptrdiff_t bytes = (ptrdiff_t)nest->dst.bytes;
+    nest->lone = qk_pointwise_choose(op, nest->post.dst, &nest->isa);
+    nest->lone_args = (qk_pointwise){
+        .alpha = nest->post.steps[0].alpha,
+        .beta = nest->post.steps[0].beta,
+        .stream = (size_t)qdqi_native_n_elems(dst) * nest->dst.bytes >= qk_isa_stream_bytes(),
+        .common = !nest->post.steps[0].per_col,
+        .src_row = nest->src.row * bytes,
+        .w_row = operand == NULL ? 0 : nest->operands[0].row * bytes,
+        .dst_row = nest->dst.row * bytes,
+    };
 }
 
 qdq_status qdqi_nest_plan(qdqi_nest *nest, const qdqi_dnnl_md *src, const qdqi_dnnl_md *dst,
@@ -105,8 +165,10 @@ qdq_status qdqi_nest_plan(qdqi_nest *nest, const qdqi_dnnl_md *src, const qdqi_d
     for (uint32_t k = 0; nest->staged && k < n_steps; k++)
         if (nest->post.steps[k].op == QK_POST_SUM) return qdqi_native_refuse(err, primitive, "layout");
     nest->scale_src = nest->zp_src = nest->scale_dst = nest->zp_dst = QDQI_NO_ARG;
-    set_blocks(nest);
     nest->fn = qk_post_choose(&nest->post, &nest->isa);
+    nest->lone = NULL;
+    set_lone(nest, dst, operands[0]);
+    set_blocks(nest);
     return nest->fn == NULL ? qdqi_native_refuse(err, primitive, "dtype") : QDQ_OK;
 }
 
@@ -191,6 +253,14 @@ static void run_task(const qdqi_nest *nest, void *const *bufs, qk_post_args *arg
         }
     if (nest->staged) {
         run_staged(nest, args, src, dst, operand, row, n_rows, col, n_cols);
+        return;
+    }
+    if (nest->lone != NULL) {
+        const ptrdiff_t at = col * (ptrdiff_t)nest->dst.bytes;
+        const char *w = nest->operands[0].bytes == 0 ? NULL : operand[0] + row * nest->lone_args.w_row;
+        if (w != NULL && !nest->lone_args.common) w += at;
+        nest->lone(&nest->lone_args, src + row * nest->lone_args.src_row + at, w,
+                   dst + row * nest->lone_args.dst_row + at, (size_t)n_rows, (size_t)n_cols);
         return;
     }
     args->dst = dst;

@@ -4,6 +4,7 @@
 #ifndef QDQI_NATIVE_NEST_H
 #define QDQI_NATIVE_NEST_H
 
+#include "kernels/pointwise/pointwise.h"
 #include "native/native_post.h"
 
 #ifdef __cplusplus
@@ -19,6 +20,8 @@ typedef struct qdqi_nest_tensor {
 typedef struct qdqi_nest {
     qk_post post; /* acc and dst are those of the tensors; the steps are the caller's */
     qk_post_fn *fn;
+    qk_pointwise_fn *lone; /* instead: the program is one operation on floats; `args` but for its operands' strides */
+    qk_pointwise lone_args;
     qk_isa isa;
     uint32_t n_outer;
     int64_t outer[QDQ_MAX_NDIMS], rows, cols; /* slowest first */

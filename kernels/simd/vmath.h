@@ -111,7 +111,7 @@ QK_INLINE qv_f qv_gelu(qv_f x) {
     p = qv_fma(t, p, qv_set1(0x1.e2a4fcp-16f));
     const qv_f s = qv_mul(a, a), low = qv_fms(a, a, s); /* a^2 in two words */
     const qv_f e = qv_exp(qv_mul(s, half)), tail = qv_mul(p, qv_fma(e, qv_mul(low, half), e));
-    const qv_f part = qv_mul(qv_mul(tail, qv_set1(0.5f)), x);
+    const qv_f part = qv_mul(qv_mul(tail, qv_set1(0.5f)), qv_min(qv_set1(0x1.fffffep127f), x)); /* no 0 * inf */
     return qv_sel(qv_lt(x, qv_set1(0.0f)), part, qv_sub(x, part));
 }
 

@@ -1,0 +1,188 @@
+/* The functions of a vector level, over the names of simd/vec512.h or vec256.h: included once by pointwise_<level>.c, with
+ * QK_POINTWISE_LEVEL(name) giving a function's name. */
+#include "kernels/pointwise/pointwise_math.h"
+#include "kernels/pointwise/pointwise_row.h"
+
+#include <stdint.h>
+#include <string.h>
+
+/* n is the constant QV_LANES, or less. */
+QK_INLINE qv_f load(qdq_dtype dtype, const char *p, size_t n) {
+    if (dtype == QDQ_DTYPE_F32) return qv_of_bits(qv_load4(p, n));
+    if (dtype == QDQ_DTYPE_BF16) return qv_of_bits(qv_slli(qv_of_u16(qv_load2(p, n)), 16));
+    return qv_of_f16(qv_load2(p, n));
+}
+
+/* Past the caches: a register of f32, half a one of 16-bit elements, in order, so that lines come together. */
+#if defined(__AVX512F__)
+typedef __m256i qv_h; /* a register of 16-bit elements */
+QK_INLINE void stream4(void *p, qv_i v) {
+    _mm512_stream_si512((__m512i *)p, v);
+}
+QK_INLINE void stream2(void *p, __m256i v) {
+    _mm256_stream_si256((__m256i *)p, v);
+}
+/* The high halves of the lanes. */
+QK_INLINE __m256i high_halves(qv_i v) {
+    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(v, 16));
+}
+#else
+typedef __m128i qv_h;
+QK_INLINE void stream4(void *p, qv_i v) {
+    _mm256_stream_si256((__m256i *)p, v);
+}
+QK_INLINE void stream2(void *p, __m128i v) {
+    _mm_stream_si128((__m128i *)p, v);
+}
+QK_INLINE __m128i high_halves(qv_i v) {
+    const __m256i high = _mm256_srli_epi32(v, 16);
+    return _mm_packus_epi32(_mm256_castsi256_si128(high), _mm256_extracti128_si256(high, 1));
+}
+#endif
+
+QK_INLINE void store(qdq_dtype dtype, bool stream, char *p, size_t n, qv_f v) {
+    if (dtype == QDQ_DTYPE_F32) {
+        if (stream)
+            stream4(p, qv_bits(v));
+        else
+            qv_store4(p, n, qv_bits(v));
+    } else if (dtype == QDQ_DTYPE_F16) {
+        if (stream)
+            stream2(p, qv_to_f16(v));
+        else
+            qv_store2(p, n, qv_to_f16(v));
+    } else {
+        const qv_i u = qv_bits(v), odd = qv_andi(qv_srai(u, 16), qv_set1i(1));
+        const qv_i up = qv_addi(u, qv_addi(qv_set1i(0x7fff), odd));
+        const qv_h all = high_halves(qv_seli(qv_eq(v, v), up, qv_ori(u, qv_set1i(0x400000))));
+        if (stream)
+            stream2(p, all);
+        else
+            qv_store2(p, n, all);
+    }
+}
+
+/* One for all lanes. */
+QK_INLINE qv_f same(qdq_dtype dtype, const char *p) {
+    float f;
+    uint16_t half;
+    if (dtype == QDQ_DTYPE_F32) {
+        memcpy(&f, p, sizeof f);
+        return qv_set1(f);
+    }
+    memcpy(&half, p, sizeof half);
+    if (dtype == QDQ_DTYPE_F16) return qv_set1(_cvtsh_ss(half));
+    return qv_of_bits(qv_set1i((int32_t)((uint32_t)half << 16)));
+}
+
+#define ZERO                  qv_set1(0.0f)
+#define ONE                   qv_set1(1.0f)
+#define CLAMPED(x, low, high) qv_min(qv_max(x, low), high)
+
+QK_INLINE qv_f apply(qk_pointwise_op op, qv_f X, qv_f W, qv_f A, qv_f B) {
+    (void)W, (void)A, (void)B;
+#define QK_UNARY(name, expression)                                                                                     \
+    if (op == QK_POINTWISE_##name) return expression;
+#define QK_FUNCTION(name, expression) QK_UNARY(name, expression)
+#define QK_PAIR(name, expression)     QK_UNARY(name, expression)
+#include "kernels/pointwise/pointwise_ops.def"
+#undef QK_UNARY
+#undef QK_FUNCTION
+#undef QK_PAIR
+    return X;
+}
+
+typedef struct cursor {
+    const char *src, *w;
+    char *dst;
+} cursor;
+
+/* n elements in one vector; `w` is read where `each` is. */
+QK_INLINE void step(qk_pointwise_op op, qdq_dtype dtype, bool each, bool stream, cursor *at, size_t n, qv_f w, qv_f a,
+                    qv_f b) {
+    const size_t bytes = n * (dtype == QDQ_DTYPE_F32 ? 4 : 2);
+    const qv_f x = load(dtype, at->src, n);
+    if (each) w = load(dtype, at->w, n);
+    store(dtype, stream, at->dst, n, apply(op, x, w, a, b));
+    at->src += bytes;
+    at->dst += bytes;
+    if (each) at->w += bytes;
+}
+
+/* `is_long`: the loop is one of many instructions, and not worth being there more than once. */
+QK_INLINE void row(qk_pointwise_op op, qdq_dtype dtype, bool is_long, bool each, bool stream, cursor at, size_t n,
+                   qv_f w, qv_f a, qv_f b) {
+    if (stream) {
+        const size_t size = dtype == QDQ_DTYPE_F32 ? 4 : 2, head = (64 - (uintptr_t)at.dst % 64) % 64 / size;
+        size_t left = head < n ? head : n;
+        n -= left;
+        for (size_t some; left > 0; left -= some) {
+            some = left < QV_LANES ? left : QV_LANES;
+            step(op, dtype, each, false, &at, some, w, a, b);
+        }
+    }
+    if (!is_long)
+        for (; n >= 4 * QV_LANES; n -= 4 * QV_LANES)
+            QK_FOUR_TIMES(k, (void)k; step(op, dtype, each, stream, &at, QV_LANES, w, a, b));
+    for (; n >= QV_LANES; n -= QV_LANES)
+        step(op, dtype, each, is_long && stream, &at, QV_LANES, w, a, b);
+    if (n) step(op, dtype, each, false, &at, n, w, a, b);
+}
+
+QK_INLINE void rows(qk_pointwise_op op, qdq_dtype dtype, bool is_long, bool pair, const qk_pointwise *p,
+                    const void *src, const void *w, void *dst, size_t n_rows, size_t n_cols) {
+    const qv_f a = qv_set1(p->alpha), b = qv_set1(p->beta);
+    const bool stream = p->stream && (uintptr_t)dst % 4 == 0 && p->dst_row % 4 == 0, each = pair && !p->common;
+    cursor at = {src, w, dst};
+    for (; n_rows > 0; n_rows--) {
+        const qv_f one = pair && !each ? same(dtype, at.w) : ZERO;
+        if (is_long)
+            row(op, dtype, true, false, stream, at, n_cols, one, a, b);
+        else if (stream && each)
+            row(op, dtype, false, pair, true, at, n_cols, one, a, b);
+        else if (stream)
+            row(op, dtype, false, false, true, at, n_cols, one, a, b);
+        else if (each)
+            row(op, dtype, false, pair, false, at, n_cols, one, a, b);
+        else
+            row(op, dtype, false, false, false, at, n_cols, one, a, b);
+        at.src += p->src_row;
+        at.dst += p->dst_row;
+        if (pair) at.w += p->w_row;
+    }
+    if (stream) _mm_sfence();
+}
+
+#define LOOP(name, dtype, is_long, pair)                                                                               \
+    static void name##_##dtype(const qk_pointwise *p, const void *src, const void *w, void *dst, size_t n_rows,        \
+                               size_t n_cols) {                                                                        \
+        rows(QK_POINTWISE_##name, QDQ_DTYPE_##dtype, is_long, pair, p, src, w, dst, n_rows, n_cols);                   \
+    }
+#define LOOPS(name, is_long, pair)                                                                                     \
+    LOOP(name, F32, is_long, pair)                                                                                     \
+    LOOP(name, BF16, is_long, pair)                                                                                    \
+    LOOP(name, F16, is_long, pair)
+#define QK_UNARY(name, expression)    LOOPS(name, false, false)
+#define QK_FUNCTION(name, expression) LOOPS(name, true, false)
+#define QK_PAIR(name, expression)     LOOPS(name, false, true)
+#include "kernels/pointwise/pointwise_ops.def"
+#undef QK_UNARY
+#undef QK_FUNCTION
+#undef QK_PAIR
+
+qk_pointwise_fn *QK_POINTWISE_LEVEL(qk_pointwise_of_)(qk_pointwise_op op, qdq_dtype dtype) {
+    static qk_pointwise_fn *const fns[][3] = {
+#define QK_UNARY(name, expression)    {name##_F32, name##_BF16, name##_F16},
+#define QK_FUNCTION(name, expression) QK_UNARY(name, expression)
+#define QK_PAIR(name, expression)     {name##_F32, name##_BF16, name##_F16},
+#include "kernels/pointwise/pointwise_ops.def"
+#undef QK_UNARY
+#undef QK_FUNCTION
+#undef QK_PAIR
+    };
+    if ((uint32_t)op >= QK_POINTWISE_COUNT) return NULL;
+    return dtype == QDQ_DTYPE_F32    ? fns[op][0]
+           : dtype == QDQ_DTYPE_BF16 ? fns[op][1]
+           : dtype == QDQ_DTYPE_F16  ? fns[op][2]
+                                     : NULL;
+}
