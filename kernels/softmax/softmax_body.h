@@ -77,14 +77,12 @@ QK_INLINE float sum_of(const exp_table *table, qdq_dtype S, const char *x, float
     return qkv_hsum(qkv_add(qkv_add(sum[0], sum[1]), qkv_add(sum[2], sum[3])));
 }
 
-QK_INLINE void results(qdq_dtype D, const float *t, char *y, size_t n, finish f, size_t ahead) {
+QK_INLINE void results(qdq_dtype D, const float *t, char *y, size_t n, finish f) {
     const size_t w = QKV_LANES, b = qkv_bytes(D);
     const qkv mul = qkv_set(f.mul), add = qkv_set(f.add);
     size_t i = 0;
     for (; n - i >= 4 * w; i += 4 * w) {
         qkv v[4];
-        for (size_t at = 0; at < 4 * w * b; at += 64)
-            __builtin_prefetch(y + i * b + ahead + at, 1);
         QK_FOUR_TIMES(k, v[k] = qkv_fma(qkv_loadu(t + i + k * w), mul, add));
         qkv_store4(D, y + i * b, v);
     }
@@ -93,8 +91,8 @@ QK_INLINE void results(qdq_dtype D, const float *t, char *y, size_t n, finish f,
     if (i < n) qkv_store_n(D, y + i * b, qkv_fma(qkv_loadu_n(t + i, n - i), mul, add), n - i);
 }
 
-static void results_any(qdq_dtype dst, const float *t, char *y, size_t n, finish f, size_t ahead) {
-    QKV_BY_TYPE(dst, D, results((qdq_dtype)D, t, y, n, f, ahead));
+static void results_any(qdq_dtype dst, const float *t, char *y, size_t n, finish f) {
+    QKV_BY_TYPE(dst, D, results((qdq_dtype)D, t, y, n, f));
 }
 
 /* Zero, and NaNs as they are. */
@@ -115,7 +113,7 @@ QK_INLINE void long_row(const qk_softmax *s, const exp_table *table, qdq_dtype S
     for (size_t i = 0; i < n; i += ROOM) {
         const size_t m = n - i < ROOM ? n - i : ROOM;
         (void)sum_of(table, S, x + i * qkv_bytes(S), room, m, top, s->is_log, 0);
-        results_any(s->dst, room, y + i * qkv_bytes(s->dst), m, f, 0);
+        results_any(s->dst, room, y + i * qkv_bytes(s->dst), m, f);
     }
 }
 
@@ -138,46 +136,62 @@ QK_INLINE void group(const qk_softmax *s, qdq_dtype S, const char *x, char *y, s
             zero_line(s, x + r * sb, y + r * db, n);
         else if (in_dst || n <= ROOM)
             results_any(s->dst, in_dst ? (const float *)(const void *)(y + r * db) : room + r * n, y + r * db, n,
-                        finish_of(s, sums[r]), n_rows * db);
+                        finish_of(s, sums[r]));
         else
             long_row(s, &table, S, x + r * sb, y + r * db, n, tops[r], room);
     }
 }
 
-QK_INLINE void x8_line(const qk_softmax *s, const x8_powers *p, x8_table *table, qdq_dtype D, const uint8_t *x, char *y,
-                       size_t n, uint8_t top, bool down, float sum) {
+QK_INLINE void x8_line(const qk_softmax *s, const x8_powers *p, qdq_dtype D, const uint8_t *x, char *y, size_t n,
+                       uint8_t top, bool down, float sum) {
     const finish f = finish_of(s, sum);
     const qkv mul = qkv_set(f.mul), add = qkv_set(f.add);
-    if (s->is_log) {
+    if (s->is_log)
         x8_results(p, D, x, y, n, top, down, &s->src_scale, mul, add);
-    } else if (qkv_is_x8(D) && n >= X8_TABLE_FROM) {
-        x8_table_fill(table, D, f.mul, f.add, rintf(f.add) == f.add);
-        x8_look_up(table, x, (uint8_t *)y, n, top, down);
-    } else if (qkv_is_x8(D)) {
+    else if (qkv_is_x8(D))
         x8_blocks(p, D, x, y, n, top, down, mul, add);
-    } else {
+    else
         x8_results(p, D, x, y, n, top, down, NULL, mul, add);
+}
+
+/* Results of a group from tables; all of these are made before the first is read. */
+QK_INLINE void x8_lines(const qk_softmax *s, const float *powers, qdq_dtype D, const uint8_t *x, char *y, size_t n_rows,
+                        size_t n, const uint8_t *tops, bool down, const float *sums) {
+    x8_table tables[GROUP];
+    const bool whole = rintf(s->zp_first) == s->zp_first, small = fabsf(s->dst_factor) + fabsf(s->zp_first) < 0x1p30f;
+    for (size_t r = 0; r < n_rows; r++) {
+        const finish f = finish_of(s, sums[r]);
+        x8_table_fill(&tables[r], powers, D, f.mul, f.add, whole, small);
     }
+    for (size_t r = 0; r < n_rows; r++)
+        x8_look_up(&tables[r], x + r * n, (uint8_t *)y + r * n, n, tops[r], down);
 }
 
 static void rows_of_x8(const qk_softmax *s, const uint8_t *x, char *y, size_t n_rows, size_t n) {
-    const bool down = s->src_scale < 0.0f;
+    const bool down = s->src_scale < 0.0f, by_table = qkv_is_x8(s->dst) && n >= X8_TABLE_FROM && !s->is_log;
     const uint8_t flip = x8_flip(s);
     const x8_powers p = x8_powers_init(s->src_scale);
-    x8_table table;
-    if (qkv_is_x8(s->dst) && n >= X8_TABLE_FROM) x8_table_init(&table, &p);
+    float powers[256];
+    if (by_table) x8_all_powers(powers, &p);
     for (size_t first = 0; first < n_rows; first += GROUP) {
-        const size_t some = n_rows - first < GROUP ? n_rows - first : GROUP;
+        const size_t some = n_rows - first < GROUP ? n_rows - first : GROUP, db = n * qkv_bytes(s->dst);
+        const uint8_t *from = x + first * n;
+        char *to = y + first * db;
         uint8_t tops[GROUP];
         float sums[GROUP];
         for (size_t r = 0; r < some; r++)
-            tops[r] = x8_top(x + (first + r) * n, n, flip);
+            tops[r] = x8_top(from + r * n, n, flip);
         for (size_t r = 0; r < some; r++)
-            sums[r] = x8_sum(&p, x + (first + r) * n, n, tops[r], down);
-        for (size_t r = 0; r < some; r++)
-            QKV_BY_TYPE(s->dst, D,
-                        x8_line(s, &p, &table, (qdq_dtype)D, x + (first + r) * n,
-                                y + (first + r) * n * qkv_bytes((qdq_dtype)D), n, tops[r], down, sums[r]));
+            sums[r] = x8_sum(&p, from + r * n, n, tops[r], down);
+        if (by_table && s->dst == QDQ_DTYPE_U8) {
+            x8_lines(s, powers, QDQ_DTYPE_U8, from, to, some, n, tops, down, sums);
+        } else if (by_table) {
+            x8_lines(s, powers, QDQ_DTYPE_S8, from, to, some, n, tops, down, sums);
+        } else {
+            for (size_t r = 0; r < some; r++)
+                QKV_BY_TYPE(s->dst, D,
+                            x8_line(s, &p, (qdq_dtype)D, from + r * n, to + r * db, n, tops[r], down, sums[r]));
+        }
     }
 }
 

@@ -232,34 +232,37 @@ QK_INLINE void x8_blocks(const x8_powers *p, qdq_dtype D, const uint8_t *x, char
 
 /* ---- results of 8 bits from a table ---- */
 
-/* All 256 powers, and the results of a line: the first `count` of them, the last of which stands for all beyond it. */
+/* The results of a line, largest power first: `count` of them, the last of which stands for all beyond it. */
 typedef struct x8_table {
-    float powers[256];
     uint8_t bytes[256];
     size_t count;
 } x8_table;
 
-QK_INLINE void x8_table_init(x8_table *t, const x8_powers *p) {
+QK_INLINE void x8_all_powers(float powers[256], const x8_powers *p) {
     uint8_t k[256];
     for (int i = 0; i < 256; i++)
         k[i] = (uint8_t)i;
     for (size_t i = 0; i < 256; i += QKV_LANES)
-        qkv_storeu(t->powers + i, x8_power(p, x8_load(k + i, QKV_LANES)));
+        qkv_storeu(powers + i, x8_power(p, x8_load(k + i, QKV_LANES)));
 }
 
-/* `whole`: a power that is less than half a result counts as 0. */
-QK_INLINE void x8_table_fill(x8_table *t, qdq_dtype D, float mul, float add, bool whole) {
+/* `whole`: a power that is less than half a result counts as 0. `small`: results fit s32. */
+QK_INLINE void x8_table_fill(x8_table *t, const float *powers, qdq_dtype D, float mul, float add, bool whole,
+                             bool small) {
     const qkv m = qkv_set(mul), a = qkv_set(add);
     t->count = 256;
     for (size_t c = 32; c < 256 && whole; c *= 2)
-        if (t->powers[c - 1] * fabsf(mul) < 0.49f) {
+        if (powers[c - 1] * fabsf(mul) < 0.49f) {
             t->count = c;
             break;
         }
     for (size_t i = 0; i < t->count; i += 4 * QKV_LANES) {
         qkv v[4];
-        QK_FOUR_TIMES(k, v[k] = qkv_fma(qkv_loadu(t->powers + i + k * QKV_LANES), m, a));
-        qkv_store4(D, t->bytes + i, v);
+        QK_FOUR_TIMES(k, v[k] = qkv_fma(qkv_loadu(powers + i + k * QKV_LANES), m, a));
+        if (small)
+            qkv_store4_small(D, t->bytes + i, v);
+        else
+            qkv_store4(D, t->bytes + i, v);
     }
 }
 
