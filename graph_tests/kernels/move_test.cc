@@ -50,12 +50,15 @@ void check(const Layout &l, size_t bytes, int64_t src_at, size_t src_elems, size
     const uint8_t *s = src.data() + shift + src_at * int64_t(bytes); // odd addresses, if shift is 1
     const size_t to = (64 - uintptr_t(got.data()) % 64) % 64 + shift;
     plain(l, bytes, s, want.data() + to);
+    qk_isa last = QK_ISA_COUNT;
     for (int isa = 0; isa < QK_ISA_COUNT; isa++) {
         if (!qk_isa_host_has(qk_isa(isa))) continue;
         qk_isa_set_cap(qk_isa(isa));
         qk_move m;
         ASSERT_TRUE(
             qk_move_init(&m, uint32_t(bytes), int32_t(l.dims.size()), l.dims.data(), l.src.data(), l.dst.data()));
+        if (m.isa == last) continue; // the level has nothing of its own
+        last = m.isa;
         for (size_t piece : {m.n_tasks, size_t(3), size_t(1)}) {
             if (piece == 1 && src_elems * bytes > (1 << 20)) continue; // nothing new, for long
             std::fill(got.begin(), got.end(), uint8_t(0xa5));
