@@ -333,7 +333,7 @@ QK_INLINE bool q_fixed_16(int real, int type, const char *src, char *dst, size_t
 }
 
 /* Scales of many runs, or of many columns, made ready at once; how many at a time. */
-enum { READY = 1024 };
+enum { READY = 4096 };
 
 typedef struct ready {
     float factor[READY], shift[READY];
@@ -708,9 +708,10 @@ QK_INLINE void q_cols_fixed(int type, const float *src, char *dst, size_t rows, 
 QK_INLINE void q_cols_wide(int type, const float *src, void *dst_, size_t rows, size_t cols, const float *scales,
                            const int32_t *zps, qk_quant_order order, bool stream) {
     const size_t bytes = bytes_of(type, 1);
-    /* As many columns at a time as the first cache has room for their scales. */
-    for (size_t c = 0; c < cols; c += READY) {
-        const size_t n = cols - c < READY ? cols - c : READY;
+    /* As many columns at a time as the first cache has room for their scales; where memory is the limit, whole rows. */
+    const size_t most = stream ? READY : READY / 4;
+    for (size_t c = 0; c < cols; c += most) {
+        const size_t n = cols - c < most ? cols - c : most;
         const int32_t *zp = zps ? zps + c : NULL;
         char *dst = (char *)dst_ + c * bytes;
         ready table;

@@ -307,7 +307,7 @@ QK_INLINE void q_runs(int real, int type, const void *src_, void *dst_, size_t n
 /* ---- a scale per column ---- */
 
 /* Columns whose scales are made ready at once, and rows that go through the same columns together. */
-enum { READY = 1024, TOGETHER = 8 };
+enum { READY = 4096, TOGETHER = 8 };
 
 typedef struct ready {
     float factor[READY], shift[READY];
@@ -372,13 +372,14 @@ QK_INLINE void q_cols(int type, const float *src, void *dst_, size_t rows, size_
                       const int32_t *zps, qk_quant_order order, bool stream) {
     char *dst = dst_;
     const size_t bytes = bytes_of(type);
-    (void)stream;
-    for (size_t first = 0; first < cols; first += READY) {
-        const size_t end = cols - first < READY ? cols : first + READY;
+    /* what the first cache has room for; where memory is the limit, whole rows, one after the other */
+    const size_t most = stream ? READY : READY / 4, together = stream ? 1 : TOGETHER;
+    for (size_t first = 0; first < cols; first += most) {
+        const size_t end = cols - first < most ? cols : first + most;
         ready t;
         const bool is_fixed = bytes == 1 && make_ready(scales + first, zps ? zps + first : NULL, end - first, &t);
-        for (size_t r = 0; r < rows; r += TOGETHER) {
-            const size_t m = rows - r < TOGETHER ? rows - r : TOGETHER;
+        for (size_t r = 0; r < rows; r += together) {
+            const size_t m = rows - r < together ? rows - r : together;
             for (size_t c = first; c < end; c += BLOCK) {
                 const size_t n = end - c < BLOCK ? end - c : BLOCK;
                 size_t k = 0;
@@ -391,7 +392,8 @@ QK_INLINE void q_cols(int type, const float *src, void *dst_, size_t rows, size_
                         __m256i w[4];
                         QK_FOUR_TIMES(j, w[j] = qk256_fixed(_mm256_loadu_ps(s + 8 * j), factor[j], shift[j]));
                         if (!qk256_all_sure(qk256_fixed_sure(w))) break;
-                        store(dst + (r + k) * cols + c, qk256_fixed_bytes(w, is_signed(type)), false);
+                        char *d = dst + (r + k) * cols + c;
+                        store(d, qk256_fixed_bytes(w, is_signed(type)), stream && (uintptr_t)d % 32 == 0);
                     }
                 }
                 if (k < m) /* the other rows likely are on ties, too */
