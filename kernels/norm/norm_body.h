@@ -258,13 +258,16 @@ QK_INLINE qkv column_value(const columns *p, int k, qkv x) {
 QK_INLINE void cols_of(qdq_dtype S, qdq_dtype D, const char *x, char *y, size_t n_rows, size_t stride, size_t m,
                        const columns *p) {
     const size_t w = QKV_LANES, sb = qkv_bytes(S), db = qkv_bytes(D);
-    for (size_t r = 0; r < n_rows; r++, x += stride * sb, y += stride * db) {
-        if (m == 4 * w) {
+    if (m == 4 * w) {
+        const columns c = *p; /* in registers: what is stored cannot change it */
+        for (size_t r = 0; r < n_rows; r++, x += stride * sb, y += stride * db) {
             qkv v[4];
-            QK_FOUR_TIMES(k, v[k] = column_value(p, k, qkv_load(S, x + k * w * sb)));
+            QK_FOUR_TIMES(k, v[k] = column_value(&c, k, qkv_load(S, x + k * w * sb)));
             qkv_store4(D, y, v);
-            continue;
         }
+        return;
+    }
+    for (size_t r = 0; r < n_rows; r++, x += stride * sb, y += stride * db) {
         size_t i = 0;
         for (int k = 0; m - i >= w; i += w, k++)
             qkv_store(D, y + i * db, column_value(p, k, qkv_load(S, x + i * sb)));
