@@ -91,7 +91,7 @@ QK_INLINE void end_store(uint8_t *to, end_bytes b, size_t from, size_t n_vectors
     else if (from % 2 == 0)
         _mm_storel_epi64((__m128i *)(void *)to, half);
     else
-        _mm_storeh_pd((double *)(void *)to, _mm_castsi128_pd(half));
+        _mm_storel_epi64((__m128i *)(void *)to, _mm_unpackhi_epi64(half, half));
 }
 #endif
 
