@@ -137,7 +137,8 @@ qdq_status qdq_partition_compile(const qdq_partition *partition, qdq_engine *eng
     qdqi_threads_leave(engine, threads);
     if (st == QDQ_OK) {
         take_pairs(c);
-        qdqi_program_notes(&c->program, UINT32_MAX, &c->summary);
+        for (size_t i = 0; i < qdqi_plan_n_steps(c->program.plan); i++)
+            qdqi_program_note(&c->program, i, &c->summary);
         if (c->summary.failed) st = QDQI_NO_MEMORY(err);
     }
     if (st != QDQ_OK) {

@@ -51,8 +51,8 @@ qdq_status qdqi_session_options_read(const qdq_session_options *options, qdq_ses
 qdq_status qdqi_program_run(const qdqi_program *program, const void *const *inputs, size_t n_inputs,
                             void *const *outputs, size_t n_outputs, qdqi_profile *profile, qdq_error *err);
 void qdqi_program_free(qdqi_program *program);
-/* "onednn conv … + native copy": the notes of the steps of one part (or all: UINT32_MAX). */
-void qdqi_program_notes(const qdqi_program *program, uint32_t part, qdqi_text *text);
+/* "onednn conv … + native copy": add the note of a step. */
+void qdqi_program_note(const qdqi_program *program, size_t step, qdqi_text *text);
 
 /* Input and output arrays on the stack up to this many ports; an execute of a wider partition allocates one. */
 enum { QDQI_STACK_PORTS = 1024 };

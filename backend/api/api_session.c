@@ -43,25 +43,32 @@ static qdq_status open_ports(qdqi_program *program, qdqi_lower *lw, const qdq_gr
 static qdq_status note_parts(qdq_session *s, const qdqi_parts *parts, const qdq_graph *g, qdq_error *err) {
     s->parts = qdqi_calloc(parts->n, sizeof *s->parts);
     s->part_ns = qdqi_calloc(parts->n, sizeof *s->part_ns);
-    if (s->parts == NULL || s->part_ns == NULL) return QDQI_NO_MEMORY(err);
+    qdqi_text *impls = qdqi_calloc(parts->n, sizeof *impls);
+    if (s->parts == NULL || s->part_ns == NULL || impls == NULL) {
+        qdqi_free(impls);
+        return QDQI_NO_MEMORY(err);
+    }
     s->n_parts = parts->n;
+    for (size_t i = 0; i < qdqi_plan_n_steps(s->program.plan); i++)
+        qdqi_program_note(&s->program, i, &impls[qdqi_plan_step_part(s->program.plan, i)]);
+    bool failed = false;
     for (uint32_t i = 0; i < parts->n; i++) {
         const qdqi_part *part = &parts->parts[i];
         part_note *note = &s->parts[i];
-        qdqi_text ops = {0}, impl = {0};
+        qdqi_text ops = {0}, *impl = &impls[part->id];
         note->pattern = part->pattern;
         note->name = g->ops[part->root].name;
         note->n_ops = part->n_ops;
         for (uint32_t k = 0; k < part->n_ops; k++)
             qdqi_text_add(&ops, "%s%s", k == 0 ? "" : ";", g->ops[part->ops[k]].schema->name);
-        qdqi_program_notes(&s->program, part->id, &impl);
-        note->folded = impl.n == 0 && part->n_inputs == 0;
-        if (impl.n == 0) qdqi_text_add(&impl, "%s", note->folded ? "folded at compile" : "no work: a view");
+        note->folded = impl->n == 0 && part->n_inputs == 0;
+        if (impl->n == 0) qdqi_text_add(impl, "%s", note->folded ? "folded at compile" : "no work: a view");
         note->ops = ops.s;
-        note->impl = impl.s;
-        if (ops.failed || impl.failed) return QDQI_NO_MEMORY(err);
+        note->impl = impl->s;
+        failed = failed || ops.failed || impl->failed;
     }
-    return QDQ_OK;
+    qdqi_free(impls);
+    return failed ? QDQI_NO_MEMORY(err) : QDQ_OK;
 }
 
 qdq_status qdqi_session_options_read(const qdq_session_options *options, qdq_session_options *out, qdq_error *err) {

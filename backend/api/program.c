@@ -127,9 +127,6 @@ void qdqi_program_free(qdqi_program *program) {
     *program = (qdqi_program){0};
 }
 
-void qdqi_program_notes(const qdqi_program *program, uint32_t part, qdqi_text *text) {
-    const size_t n = qdqi_plan_n_steps(program->plan);
-    for (size_t i = 0; i < n; i++)
-        if (part == UINT32_MAX || qdqi_plan_step_part(program->plan, i) == part)
-            qdqi_text_add(text, "%s%s", text->n == 0 ? "" : " + ", qdqi_plan_step_note(program->plan, i));
+void qdqi_program_note(const qdqi_program *program, size_t step, qdqi_text *text) {
+    qdqi_text_add(text, "%s%s", text->n == 0 ? "" : " + ", qdqi_plan_step_note(program->plan, step));
 }

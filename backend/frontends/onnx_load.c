@@ -64,10 +64,17 @@ static qdqi_onnx_value *own_value_made(qdqi_onnx_reader *r, const char *name) {
     return value;
 }
 
+/* The value that a name stands for. What was passed on the way is brought to it, so that long chains are followed once. */
 static qdqi_onnx_value *resolved(const qdqi_onnx_reader *r, qdqi_onnx_value *value) {
-    while (value != NULL && value->alias != QDQI_ONNX_NO_ALIAS)
-        value = &r->values[value->alias];
-    return value;
+    qdqi_onnx_value *end = value;
+    while (end != NULL && end->alias != QDQI_ONNX_NO_ALIAS)
+        end = &r->values[end->alias];
+    while (value != end) {
+        qdqi_onnx_value *next = &r->values[value->alias];
+        value->alias = (uint32_t)(end - r->values);
+        value = next;
+    }
+    return end;
 }
 
 qdqi_onnx_value *qdqi_onnx_find(const qdqi_onnx_reader *r, const char *name) {
@@ -396,34 +403,29 @@ static qdq_status read_node_names(qdqi_onnx_reader *r, const char **names) {
     return QDQ_OK;
 }
 
-static bool is_graph_output(const qdqi_onnx_reader *r, const char *name) {
-    for (size_t i = 0; i < r->graph->n_output; i++)
-        if (strcmp(text_of(r->graph->output[i]->name), name) == 0) return true;
-    return false;
-}
-
 /* Identity, and Dropout outside of training, only give a tensor a second name. */
 static bool is_renaming(const qdqi_onnx_reader *r, const Onnx__NodeProto *node) {
     if (node->n_input < 1 || node->n_output < 1 || node->input[0][0] == '\0' || node->output[0][0] == '\0')
         return false;
-    if (is_graph_output(r, node->output[0])) return false;
+    if (own_value(r, node->output[0])->is_output) return false;
     if (is_op(node, "Identity")) return node->n_input == 1 && node->n_output == 1;
     const bool has_mask = node->n_output > 1 && node->output[1][0] != '\0';
     return is_op(node, "Dropout") && !has_mask && node->n_input <= 2;
 }
 
 static qdq_status read_aliases(qdqi_onnx_reader *r, bool *is_done) {
+    for (size_t i = 0; i < r->graph->n_output; i++) {
+        qdqi_onnx_value *value = own_value(r, text_of(r->graph->output[i]->name));
+        if (value != NULL) value->is_output = true;
+    }
     for (size_t i = 0; i < r->graph->n_node; i++) {
         const Onnx__NodeProto *node = r->graph->node[i];
         if (!is_renaming(r, node)) continue;
-        qdqi_onnx_value *from = own_value(r, node->input[0]), *to = own_value(r, node->output[0]);
-        for (const qdqi_onnx_value *v = from;; v = &r->values[v->alias]) {
-            if (v == to)
-                return qdqi_fail(r->err, QDQ_E_CYCLE, "the graph has a cycle through tensor \"" QDQI_ONNX_NAME "\"",
-                                 to->name);
-            if (v->alias == QDQI_ONNX_NO_ALIAS) break;
-        }
-        to->alias = (uint32_t)(resolved(r, from) - r->values);
+        qdqi_onnx_value *from = resolved(r, own_value(r, node->input[0])), *to = own_value(r, node->output[0]);
+        if (from == to)
+            return qdqi_fail(r->err, QDQ_E_CYCLE, "the graph has a cycle through tensor \"" QDQI_ONNX_NAME "\"",
+                             to->name);
+        to->alias = (uint32_t)(from - r->values);
         is_done[i] = true;
     }
     return QDQ_OK;

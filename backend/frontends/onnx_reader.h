@@ -29,6 +29,7 @@ typedef struct qdqi_onnx_value {
     qdq_tensor_desc desc;
     const char *shown; /* what the graph calls it, when that is not `name` */
     bool is_input;
+    bool is_output;
     bool is_constant;
     bool is_used;         /* an emitted op reads or writes it */
     bool is_made;         /* an emitted op writes it */

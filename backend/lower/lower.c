@@ -22,6 +22,10 @@ qdq_status qdqi_refuse(qdq_error *err, const char *who, const char *why) {
     return qdqi_fail(err, QDQ_E_UNSUPPORTED, "%s: %s", who, why);
 }
 
+void *qdqi_lower_scratch(qdqi_lower *lw, size_t bytes) {
+    return qdqi_arena_alloc(&lw->scratch, 1, bytes);
+}
+
 qdqi_lval *qdqi_lower_val(qdqi_lower *lw, uint32_t value) {
     uint32_t lo = 0, hi = lw->n_vals;
     if (value >= lw->graph->n_values) return lw->extra[value - lw->graph->n_values];
@@ -97,6 +101,7 @@ void qdqi_lower_free(qdqi_lower *lw) {
     qdqi_free(lw->vals);
     qdqi_free(lw->extra);
     qdqi_arena_free(&lw->arena);
+    qdqi_arena_free(&lw->scratch);
     *lw = (qdqi_lower){0};
 }
 
@@ -437,7 +442,9 @@ qdq_status qdqi_lower_part(qdqi_lower *lw, const qdqi_part *part, qdq_error *err
     const bool nested = lw->notes != NULL && outer == lw; /* a partition inside of one */
     noting = lw->notes != NULL ? lw : NULL;
     lw->op = QDQI_NONE;
+    lw->depth++;
     const qdq_status st = lower_part(lw, part, nested, err);
+    if (--lw->depth == 0) qdqi_arena_free(&lw->scratch);
     noting = outer;
     return st;
 }

@@ -41,6 +41,8 @@ typedef struct qdqi_lower {
     uint32_t part;       /* of the steps being appended */
     bool reference_only; /* every op on the reference provider */
     qdqi_arena arena;    /* qparams and other things of compile time */
+    qdqi_arena scratch;  /* of the partition being lowered */
+    uint32_t depth;      /* partitions inside of partitions */
     void **folded;       /* constant results made at compile */
     uint32_t n_folded, cap_folded;
     uint32_t *journal; /* values made since the last mark */
@@ -56,6 +58,9 @@ qdq_status qdqi_lower_op(qdqi_lower *lw, uint32_t op, qdq_error *err);
 /* Copy to output ports that no step wrote (an output that is an input, a constant, or in another layout). */
 qdq_status qdqi_lower_finish_ports(qdqi_lower *lw, qdq_error *err);
 void qdqi_lower_free(qdqi_lower *lw);
+
+/* Zeroed memory for a recipe's own state, until the outermost partition is lowered: a graph may have a million of them. */
+void *qdqi_lower_scratch(qdqi_lower *lw, size_t bytes);
 
 /* ---- values ---- */
 qdqi_lval *qdqi_lower_val(qdqi_lower *lw, uint32_t value); /* never NULL for a value of the partitions being lowered */

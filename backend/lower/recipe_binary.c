@@ -347,8 +347,8 @@ static void choose_layout(qdqi_lower *lw, const qdqi_chain *chain, qdq_tensor_de
 }
 
 qdq_status qdqi_recipe_binary(qdqi_lower *lw, const qdqi_part *part, qdq_error *err) {
-    qdqi_chain *chain = qdqi_arena_alloc(&lw->arena, 1, sizeof *chain);
-    builder *b = qdqi_arena_alloc(&lw->arena, 1, sizeof *b);
+    qdqi_chain *chain = qdqi_lower_scratch(lw, sizeof *chain);
+    builder *b = qdqi_lower_scratch(lw, sizeof *b);
     if (chain == NULL || b == NULL) return QDQI_NO_MEMORY(err);
     for (uint32_t i = 0; i < QK_BINARY_MAX_STEPS; i++)
         b->scalars[i] = NAN;

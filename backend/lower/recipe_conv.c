@@ -186,7 +186,7 @@ static qdq_status add_weights(qdqi_lower *lw, conv *c, const qdqi_dnnl_prim *pri
 
 /* `integers` false: the operands are dequantized. *tried_out: whether they were multiplied as integers. */
 static qdq_status lower_conv(qdqi_lower *lw, const qdqi_part *part, bool integers, bool *tried_out, qdq_error *err) {
-    conv *c = qdqi_arena_alloc(&lw->arena, 1, sizeof *c);
+    conv *c = qdqi_lower_scratch(lw, sizeof *c);
     if (c == NULL) return QDQI_NO_MEMORY(err);
     QDQI_TRY(qdqi_chain_build(lw, part, &c->chain, err));
     c->op = &lw->graph->ops[part->root];

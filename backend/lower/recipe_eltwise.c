@@ -47,7 +47,7 @@ qdq_status qdqi_recipe_eltwise(qdqi_lower *lw, const qdqi_part *part, qdq_error 
         if (st != QDQ_E_UNSUPPORTED) return st;
         qdqi_lower_undo(lw, here);
     }
-    elt *e = qdqi_arena_alloc(&lw->arena, 1, sizeof *e);
+    elt *e = qdqi_lower_scratch(lw, sizeof *e);
     if (e == NULL) return QDQI_NO_MEMORY(err);
     e->op = &lw->graph->ops[part->root];
     QDQI_TRY(qdqi_chain_build(lw, part, &e->chain, err));

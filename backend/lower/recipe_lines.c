@@ -231,7 +231,7 @@ static qdq_status finish_by_table(qdqi_lower *lw, lines *m, const uint8_t table[
 /* A part whose root is the last op of a spelled-out softmax has its x for operand. */
 static qdq_status lower_lines(qdqi_lower *lw, const qdqi_part *part, const qdqi_spelled_softmax *spelled, int32_t axis,
                               bool with_posts, qdq_error *err) {
-    lines *m = qdqi_arena_alloc(&lw->arena, 1, sizeof *m);
+    lines *m = qdqi_lower_scratch(lw, sizeof *m);
     if (m == NULL) return QDQI_NO_MEMORY(err);
     m->op = &lw->graph->ops[part->root];
     m->spelled = spelled;

@@ -249,7 +249,7 @@ static qdq_status lower_matmul(qdqi_lower *lw, const qdqi_part *part, bool integ
                                qdq_error *err) {
     const bool may_permute = *permuted;
     *permuted = false;
-    mm *m = qdqi_arena_alloc(&lw->arena, 1, sizeof *m);
+    mm *m = qdqi_lower_scratch(lw, sizeof *m);
     if (m == NULL) return QDQI_NO_MEMORY(err);
     QDQI_TRY(qdqi_chain_build(lw, part, &m->chain, err));
     m->op = &lw->graph->ops[part->root];

@@ -124,7 +124,7 @@ static bool is_float_source(const qdq_tensor_desc *src) {
 }
 
 static qdq_status lower_norm(qdqi_lower *lw, const qdqi_part *part, bool integers, qdq_error *err) {
-    norm *m = qdqi_arena_alloc(&lw->arena, 1, sizeof *m);
+    norm *m = qdqi_lower_scratch(lw, sizeof *m);
     if (m == NULL) return QDQI_NO_MEMORY(err);
     m->op = &lw->graph->ops[part->root];
     if (m->op->n_in > QDQI_CHAIN_OPERANDS && m->op->kind != QDQI_OP_BATCHNORMINFERENCE)

@@ -146,7 +146,7 @@ static qdq_status set_spatial(pool *p, const qdq_tensor_desc *src, qdq_error *er
 
 qdq_status qdqi_lower_pool_integers(qdqi_lower *lw, const qdqi_op *op, uint32_t in, uint32_t out, const qdqi_qparams *q,
                                     qdq_error *err) {
-    pool *p = qdqi_arena_alloc(&lw->arena, 1, sizeof *p);
+    pool *p = qdqi_lower_scratch(lw, sizeof *p);
     if (p == NULL) return QDQI_NO_MEMORY(err);
     const uint32_t index = (uint32_t)(op - lw->graph->ops);
     p->op = op;
@@ -164,7 +164,7 @@ qdq_status qdqi_lower_pool_integers(qdqi_lower *lw, const qdqi_op *op, uint32_t 
 }
 
 qdq_status qdqi_recipe_pool(qdqi_lower *lw, const qdqi_part *part, qdq_error *err) {
-    pool *p = qdqi_arena_alloc(&lw->arena, 1, sizeof *p);
+    pool *p = qdqi_lower_scratch(lw, sizeof *p);
     if (p == NULL) return QDQI_NO_MEMORY(err);
     QDQI_TRY(qdqi_chain_build(lw, part, &p->chain, err));
     p->op = &lw->graph->ops[part->root];

@@ -47,7 +47,7 @@ static qdq_status check_mode(qdqi_lower *lw, const resample *r, qdq_error *err) 
 }
 
 qdq_status qdqi_recipe_resample(qdqi_lower *lw, const qdqi_part *part, qdq_error *err) {
-    resample *r = qdqi_arena_alloc(&lw->arena, 1, sizeof *r);
+    resample *r = qdqi_lower_scratch(lw, sizeof *r);
     if (r == NULL) return QDQI_NO_MEMORY(err);
     r->op = &lw->graph->ops[part->root];
     QDQI_TRY(qdqi_chain_build(lw, part, &r->chain, err));

@@ -65,7 +65,7 @@ static void set_layouts(qdq_tensor_desc *src, qdq_tensor_desc *dst) {
 }
 
 qdq_status qdqi_recipe_resize(qdqi_lower *lw, const qdqi_part *part, qdq_error *err) {
-    resize *m = qdqi_arena_alloc(&lw->arena, 1, sizeof *m);
+    resize *m = qdqi_lower_scratch(lw, sizeof *m);
     if (m == NULL) return QDQI_NO_MEMORY(err);
     m->op = &lw->graph->ops[part->root];
     if (m->op->kind != QDQI_OP_INTERPOLATE && m->op->kind != QDQI_OP_RESIZE) return QDQ_E_UNSUPPORTED;

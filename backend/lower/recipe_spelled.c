@@ -470,7 +470,7 @@ static qdq_status append(qdqi_lower *lw, builder *b, uint32_t value, qdq_error *
 
 qdq_status qdqi_recipe_spelled(qdqi_lower *lw, const qdqi_part *part, qdq_error *err) {
     if (lw->graph->ops[part->root].kind == QDQI_OP_REDUCEMAX) return qdqi_recipe_spelled_softmax(lw, part, err);
-    builder *b = qdqi_arena_alloc(&lw->arena, 1, sizeof *b);
+    builder *b = qdqi_lower_scratch(lw, sizeof *b);
     if (b == NULL) return QDQI_NO_MEMORY(err);
     spelled_impl *s = &b->impl;
     b->part = part;
