@@ -26,7 +26,7 @@ static const qdqi_pattern table[] = {
               {ANY(dq), IN(4), GUARDS(G(int_weights))}, VIEW(5), VIEW(6), /* 5 weights */
               {ANY(dq), OPT, IN(OUT)}, VIEW(8),                           /* 8 bias */
               {ANY(conv), ANCHOR, IN(2, 7, 9), GUARDS(G(float_dst))},     /* 10 */
-              POSTS(10, 0, 32), RELAYOUT(11), MAYBE_Q(12)),
+              PRODUCT_TAIL(10)),
     },
     {
         /* Quantized at run time, for this convolution alone. */
@@ -46,9 +46,7 @@ static const qdqi_pattern table[] = {
                    "   [reshape|transpose|typecast|maxpool {0,4}]\n"
                    "               |\n"
                    "              [q]\n",
-        NODES({IS(DYNAMICQUANTIZELINEAR), FRONT, IN(OUT)}, {IS(CONVINTEGER), ANCHOR, IN(0, OUT)}, SCALES(1),
-              {ANY(cast), OPEN, IN(2), GUARDS(G(float_dst))}, SCALES(3),
-              {IS(MULTIPLY), IN(4), SELF_OTHER, GUARDS(G(float_dst))}, POSTS_OF_SUMS(5), RELAYOUT(6), MAYBE_Q(7)),
+        DYNAMIC_PRODUCT(CONVINTEGER),
     },
     {
         .name = "x8_conv_post_ops",
@@ -66,12 +64,7 @@ static const qdqi_pattern table[] = {
                    "   [reshape|transpose|typecast|maxpool {0,4}]\n"
                    "          |\n"
                    "         [q]\n",
-        NODES({ANY(dq), IN(OUT), GUARDS(G(int_src))}, VIEW(0), VIEW(1),   /* 0 src */
-              {ANY(q), OPT, RECOMPUTE, IN(OUT), GUARDS(G(const_src))},    /* 3 weights known as floats */
-              {ANY(dq), IN(3), GUARDS(G(int_weights))}, VIEW(4), VIEW(5), /* 4 weights */
-              {ANY(dq), OPT, IN(OUT)}, VIEW(7),                           /* 7 bias */
-              {ANY(conv), ANCHOR, IN(2, 6, 8), GUARDS(G(float_dst))},     /* 9 */
-              POSTS(9, 0, 32), RELAYOUT(10), MAYBE_Q(11)),
+        X8_PRODUCT(conv),
     },
     {
         /* Constant weights: a dequantized copy is packed once. */
@@ -88,9 +81,7 @@ static const qdqi_pattern table[] = {
                    "   [reshape|transpose|typecast|maxpool {0,4}]\n"
                    "          |\n"
                    "         [q]\n",
-        NODES({ANY(dq), IN(OUT), GUARDS(G(int_weights), G(const_src))}, VIEW(0), VIEW(1), /* 0 weights */
-              {ANY(dq), OPT, IN(OUT)}, VIEW(3),                                           /* 3 bias */
-              {ANY(conv), ANCHOR, IN(OUT, 2, 4), GUARDS(G(float_dst))}, POSTS(5, 0, 32), RELAYOUT(6), MAYBE_Q(7)),
+        W8_PRODUCT(conv, G(int_weights), G(const_src)),
     },
     {
         /* Integers by themselves; a cast and the scales follow in the chain. */
@@ -105,7 +96,7 @@ static const qdqi_pattern table[] = {
                    "   [reshape|transpose|typecast|maxpool {0,4}]\n"
                    "        |\n"
                    "       [q]\n",
-        NODES({IS(CONVINTEGER), ANCHOR, IN(OUT, OUT)}, POSTS_OF_SUMS(0), RELAYOUT(1), MAYBE_Q(2)),
+        INTEGER_PRODUCT(CONVINTEGER),
     },
     {
         .name = "fp_conv_post_ops",
@@ -119,7 +110,7 @@ static const qdqi_pattern table[] = {
                    "   [reshape|transpose|typecast|maxpool {0,4}]\n"
                    "        |\n"
                    "       [q]\n",
-        NODES({ANY(conv), ANCHOR, IN(OUT, OUT), GUARDS(G(float_dst))}, POSTS(0, 0, 32), RELAYOUT(1), MAYBE_Q(2)),
+        FP_PRODUCT(conv),
     },
 };
 QDQI_PATTERN_FAMILY(conv, table);

@@ -57,4 +57,32 @@ enum { OUT = -1 };
 #define MAYBE_Q(prev)                                                                                                  \
     { ANY(q), OPT, IN(prev) }
 
+/* ---- products of matrices and of windows, which look alike: their nodes, all of them ---- */
+
+/* What follows the anchor, node `root`, up to the Quantize. */
+#define PRODUCT_TAIL(root) POSTS(root, 0, 32), RELAYOUT((root) + 1), MAYBE_Q((root) + 2)
+#define SUMS_TAIL(root)    POSTS_OF_SUMS(root), RELAYOUT((root) + 1), MAYBE_Q((root) + 2)
+/* Of floats. */
+#define FP_PRODUCT(SET)    NODES({ANY(SET), ANCHOR, IN(OUT, OUT), GUARDS(G(float_dst))}, PRODUCT_TAIL(0))
+/* Of dequantized tensors. */
+#define X8_PRODUCT(SET)                                                                                                \
+    NODES({ANY(dq), IN(OUT), GUARDS(G(int_src))}, VIEW(0), VIEW(1),   /* 0 src */                                      \
+          {ANY(q), OPT, RECOMPUTE, IN(OUT), GUARDS(G(const_src))},    /* 3 weights known as floats */                  \
+          {ANY(dq), IN(3), GUARDS(G(int_weights))}, VIEW(4), VIEW(5), /* 4 weights */                                  \
+          {ANY(dq), OPT, IN(OUT)}, VIEW(7),                           /* 7 bias */                                     \
+          {ANY(SET), ANCHOR, IN(2, 6, 8), GUARDS(G(float_dst))},      /* 9 */                                          \
+          PRODUCT_TAIL(9))
+/* Of a float and dequantized weights, which its guards describe. */
+#define W8_PRODUCT(SET, ...)                                                                                           \
+    NODES({ANY(dq), IN(OUT), GUARDS(__VA_ARGS__)}, VIEW(0), VIEW(1), /* 0 weights */                                   \
+          {ANY(dq), OPT, IN(OUT)}, VIEW(3),                          /* 3 bias */                                      \
+          {ANY(SET), ANCHOR, IN(OUT, 2, 4), GUARDS(G(float_dst))}, PRODUCT_TAIL(5))
+/* Of integers as they are. */
+#define INTEGER_PRODUCT(KIND) NODES({IS(KIND), ANCHOR, IN(OUT, OUT)}, SUMS_TAIL(0))
+/* Of integers that a DynamicQuantizeLinear made for it. */
+#define DYNAMIC_PRODUCT(KIND)                                                                                          \
+    NODES({IS(DYNAMICQUANTIZELINEAR), FRONT, IN(OUT)}, {IS(KIND), ANCHOR, IN(0, OUT)}, SCALES(1),                      \
+          {ANY(cast), OPEN, IN(2), GUARDS(G(float_dst))}, SCALES(3),                                                   \
+          {IS(MULTIPLY), IN(4), SELF_OTHER, GUARDS(G(float_dst))}, SUMS_TAIL(5))
+
 #endif

@@ -19,9 +19,7 @@ static const qdqi_pattern table[] = {
                    "   [reshape|transpose|typecast {0,4}]\n"
                    "               |\n"
                    "              [q]\n",
-        NODES({IS(DYNAMICQUANTIZELINEAR), FRONT, IN(OUT)}, {IS(MATMULINTEGER), ANCHOR, IN(0, OUT)}, SCALES(1),
-              {ANY(cast), OPEN, IN(2), GUARDS(G(float_dst))}, SCALES(3),
-              {IS(MULTIPLY), IN(4), SELF_OTHER, GUARDS(G(float_dst))}, POSTS_OF_SUMS(5), RELAYOUT(6), MAYBE_Q(7)),
+        DYNAMIC_PRODUCT(MATMULINTEGER),
     },
     {
         .name = "x8_matmul_post_ops",
@@ -39,12 +37,7 @@ static const qdqi_pattern table[] = {
                    "   [reshape|transpose|typecast {0,4}]\n"
                    "          |\n"
                    "         [q]\n",
-        NODES({ANY(dq), IN(OUT), GUARDS(G(int_src))}, VIEW(0), VIEW(1),   /* 0 src */
-              {ANY(q), OPT, RECOMPUTE, IN(OUT), GUARDS(G(const_src))},    /* 3 weights known as floats */
-              {ANY(dq), IN(3), GUARDS(G(int_weights))}, VIEW(4), VIEW(5), /* 4 weights */
-              {ANY(dq), OPT, IN(OUT)}, VIEW(7),                           /* 7 bias */
-              {ANY(matmul), ANCHOR, IN(2, 6, 8), GUARDS(G(float_dst))},   /* 9 */
-              POSTS(9, 0, 32), RELAYOUT(10), MAYBE_Q(11)),
+        X8_PRODUCT(matmul),
     },
     {
         /* Weights are decompressed on the fly; src stays float. */
@@ -61,9 +54,7 @@ static const qdqi_pattern table[] = {
                    "   [reshape|transpose|typecast {0,4}]\n"
                    "          |\n"
                    "         [q]\n",
-        NODES({ANY(dq), IN(OUT), GUARDS(G(int_weights))}, VIEW(0), VIEW(1), /* 0 weights */
-              {ANY(dq), OPT, IN(OUT)}, VIEW(3),                             /* 3 bias */
-              {ANY(matmul), ANCHOR, IN(OUT, 2, 4), GUARDS(G(float_dst))}, POSTS(5, 0, 32), RELAYOUT(6), MAYBE_Q(7)),
+        W8_PRODUCT(matmul, G(int_weights)),
     },
     {
         /* Integers by themselves; a cast and the scales follow in the chain. */
@@ -78,7 +69,7 @@ static const qdqi_pattern table[] = {
                    "   [reshape|transpose|typecast {0,4}]\n"
                    "        |\n"
                    "       [q]\n",
-        NODES({IS(MATMULINTEGER), ANCHOR, IN(OUT, OUT)}, POSTS_OF_SUMS(0), RELAYOUT(1), MAYBE_Q(2)),
+        INTEGER_PRODUCT(MATMULINTEGER),
     },
     {
         .name = "fp_matmul_post_ops",
@@ -92,7 +83,7 @@ static const qdqi_pattern table[] = {
                    "   [reshape|transpose|typecast {0,4}]\n"
                    "        |\n"
                    "       [q]\n",
-        NODES({ANY(matmul), ANCHOR, IN(OUT, OUT), GUARDS(G(float_dst))}, POSTS(0, 0, 32), RELAYOUT(1), MAYBE_Q(2)),
+        FP_PRODUCT(matmul),
     },
 };
 QDQI_PATTERN_FAMILY(matmul, table);

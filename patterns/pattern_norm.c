@@ -11,6 +11,16 @@
     { ANY(pair), REP(0, 2), IN(prev), GUARDS(G(before_affine)) }
 #define AFFINE(prev)                                                                                                   \
     { ANY(affine), OPT, IN(prev), ANY_SIDE, DQ_OTHER, GUARDS(G(float_dst), G(same_shape)) }
+/* From the mean of the squares to one over its root, or the root; then, behind the op that scales by it (node `scaling`), what is
+ * left. */
+#define DEVIATION(squares)                                                                                             \
+    {IS(REDUCEMEAN), IN(squares), OPEN, GUARDS(G(float_dst))}, PAIR((squares) + 1),                                    \
+        {IS(ADD), IN((squares) + 2), OPEN, DQ_OTHER, GUARDS(G(float_dst))}, PAIR((squares) + 3),                       \
+        {ANY(root), IN((squares) + 4), OPEN, GUARDS(G(float_dst))}, PAIR((squares) + 5),                               \
+        {ANY(inverse), OPT, IN((squares) + 6), OPEN, ANY_SIDE, GUARDS(G(float_dst), G(of_one))}, PAIR((squares) + 7)
+#define SCALED_TAIL(scaling)                                                                                           \
+    PAIR_BEFORE_AFFINE(scaling), AFFINE((scaling) + 1), PAIR_BEFORE_AFFINE((scaling) + 2), AFFINE((scaling) + 3),      \
+        CHAIN((scaling) + 4, 0, 32), MAYBE_Q((scaling) + 5)
 
 static const qdqi_pattern table[] = {
     {
@@ -49,12 +59,9 @@ static const qdqi_pattern table[] = {
               {IS(SUBTRACT), IN(OUT, 2), OPEN, DQ_OTHER, GUARDS(G(float_dst))},                           /* 3 */
               {ANY(pair), REP(0, 3), OPEN, IN(3)},                                                        /* 4 */
               {ANY(square), IN(4), OPEN, SELF_OTHER, GUARDS(G(float_dst))}, PAIR(5),                      /* 5 */
-              {IS(REDUCEMEAN), IN(6), OPEN, GUARDS(G(float_dst))}, PAIR(7),                               /* 7 */
-              {IS(ADD), IN(8), OPEN, DQ_OTHER, GUARDS(G(float_dst))}, PAIR(9),                            /* 9 */
-              {ANY(root), IN(10), OPEN, GUARDS(G(float_dst))}, PAIR(11),                                  /* 11 */
-              {ANY(inverse), OPT, IN(12), OPEN, ANY_SIDE, GUARDS(G(float_dst), G(of_one))}, PAIR(13),     /* 13 */
+              DEVIATION(6),                                                                               /* 7 */
               {ANY(scaling), IN(OUT, 14), ANY_SIDE, SELF_OTHER, GUARDS(G(float_dst), G(layernorm_form))}, /* 15 */
-              PAIR_BEFORE_AFFINE(15), AFFINE(16), PAIR_BEFORE_AFFINE(17), AFFINE(18), CHAIN(19, 0, 32), MAYBE_Q(20)),
+              SCALED_TAIL(15)),
     },
     {
         .name = "spelled_rmsnorm",
@@ -83,12 +90,9 @@ static const qdqi_pattern table[] = {
                    "                 [q]\n",
         NODES({ANY(dq), OPT, IN(OUT), GUARDS(G(int_src))},                                            /* 0 */
               {ANY(square), ANCHOR, IN(0), GUARDS(G(float_dst))}, PAIR(1),                            /* 1 */
-              {IS(REDUCEMEAN), IN(2), OPEN, GUARDS(G(float_dst))}, PAIR(3),                           /* 3 */
-              {IS(ADD), IN(4), OPEN, DQ_OTHER, GUARDS(G(float_dst))}, PAIR(5),                        /* 5 */
-              {ANY(root), IN(6), OPEN, GUARDS(G(float_dst))}, PAIR(7),                                /* 7 */
-              {ANY(inverse), OPT, IN(8), OPEN, ANY_SIDE, GUARDS(G(float_dst), G(of_one))}, PAIR(9),   /* 9 */
+              DEVIATION(2),                                                                           /* 3 */
               {ANY(scaling), IN(OUT, 10), ANY_SIDE, DQ_OTHER, GUARDS(G(float_dst), G(rmsnorm_form))}, /* 11 */
-              PAIR_BEFORE_AFFINE(11), AFFINE(12), PAIR_BEFORE_AFFINE(13), AFFINE(14), CHAIN(15, 0, 32), MAYBE_Q(16)),
+              SCALED_TAIL(11)),
     },
     {
         /* As exporters spell it out. */

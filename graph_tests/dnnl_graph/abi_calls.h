@@ -2,6 +2,8 @@
 #ifndef QDQ_TEST_DNNL_GRAPH_ABI_CALLS_H
 #define QDQ_TEST_DNNL_GRAPH_ABI_CALLS_H
 
+#include "harness/dnnl_graph_calls.h"
+
 #include <oneapi/dnnl/dnnl.h>
 #include <oneapi/dnnl/dnnl_graph.h>
 #include <oneapi/dnnl/dnnl_graph_sycl.h>
@@ -14,63 +16,31 @@
 #include <vector>
 
 #define ABI_CALLS(X)                                                                                                   \
-    X(add_op)                                                                                                          \
+    QH_DNNL_GRAPH_CALLS(X)                                                                                             \
     X(allocator_create)                                                                                                \
     X(allocator_destroy)                                                                                               \
-    X(compiled_partition_create)                                                                                       \
-    X(compiled_partition_destroy)                                                                                      \
-    X(compiled_partition_execute)                                                                                      \
     X(compiled_partition_get_inplace_ports)                                                                            \
-    X(compiled_partition_query_logical_tensor)                                                                         \
     X(get_compiled_partition_cache_capacity)                                                                           \
     X(get_constant_tensor_cache)                                                                                       \
     X(get_constant_tensor_cache_capacity)                                                                              \
-    X(graph_create)                                                                                                    \
     X(graph_create_with_fpmath_mode)                                                                                   \
-    X(graph_destroy)                                                                                                   \
-    X(graph_filter)                                                                                                    \
-    X(graph_finalize)                                                                                                  \
     X(graph_get_fpmath_mode)                                                                                           \
-    X(graph_get_partition_num)                                                                                         \
-    X(graph_get_partitions)                                                                                            \
     X(graph_is_finalized)                                                                                              \
     X(graph_set_fpmath_mode)                                                                                           \
     X(logical_tensor_get_mem_size)                                                                                     \
     X(logical_tensor_init)                                                                                             \
-    X(logical_tensor_init_with_dims)                                                                                   \
-    X(logical_tensor_init_with_strides)                                                                                \
     X(logical_tensor_is_equal)                                                                                         \
     X(make_engine_with_allocator)                                                                                      \
-    X(op_add_input)                                                                                                    \
-    X(op_add_output)                                                                                                   \
-    X(op_create)                                                                                                       \
-    X(op_destroy)                                                                                                      \
     X(op_get_id)                                                                                                       \
     X(op_get_kind)                                                                                                     \
-    X(op_set_attr_bool)                                                                                                \
-    X(op_set_attr_f32)                                                                                                 \
-    X(op_set_attr_s64)                                                                                                 \
-    X(op_set_attr_str)                                                                                                 \
-    X(partition_compile)                                                                                               \
     X(partition_create_with_op)                                                                                        \
-    X(partition_destroy)                                                                                               \
     X(partition_get_engine_kind)                                                                                       \
     X(partition_get_id)                                                                                                \
-    X(partition_get_input_ports)                                                                                       \
-    X(partition_get_input_ports_num)                                                                                   \
-    X(partition_get_op_num)                                                                                            \
-    X(partition_get_ops)                                                                                               \
-    X(partition_get_output_ports)                                                                                      \
-    X(partition_get_output_ports_num)                                                                                  \
-    X(partition_is_supported)                                                                                          \
     X(set_compiled_partition_cache_capacity)                                                                           \
     X(set_constant_tensor_cache)                                                                                       \
-    X(set_constant_tensor_cache_capacity)                                                                              \
     X(sycl_interop_allocator_create)                                                                                   \
     X(sycl_interop_compiled_partition_execute)                                                                         \
     X(sycl_interop_make_engine_with_allocator)                                                                         \
-    X(tensor_create)                                                                                                   \
-    X(tensor_destroy)                                                                                                  \
     X(tensor_get_data_handle)                                                                                          \
     X(tensor_get_engine)                                                                                               \
     X(tensor_get_logical_tensor)                                                                                       \

@@ -27,7 +27,7 @@ qdq_status dnnl_calls_open(const char *path, dnnl_calls *calls, qdq_error *err) 
     *calls = (dnnl_calls){.lib = dlopen(path != NULL ? path : linked_dnnl(), RTLD_NOW | RTLD_LOCAL)};
     if (calls->lib == NULL) return qdqi_fail(err, QDQ_E_IO, "cannot open it: %s", dlerror());
 #define DNNL_CALLS_FIND(name) QDQI_TRY(find(calls->lib, "dnnl_graph_" #name, &calls->name, err));
-    DNNL_CALLS(DNNL_CALLS_FIND)
+    QH_DNNL_GRAPH_CALLS(DNNL_CALLS_FIND)
 #undef DNNL_CALLS_FIND
     return QDQ_OK;
 }
