@@ -2,6 +2,7 @@
 #include "api/api_objects.h"
 
 #include "base/alloc.h"
+#include "base/options.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -356,7 +357,7 @@ qdq_status qdq_explanation_create(const qdq_graph *graph, qdq_engine *engine, co
     QDQI_NOT_NULL(err, explanation_out);
     if (!graph->finalized) return qdqi_fail(err, QDQ_E_BAD_STATE, "explanation: the graph is not finalized");
     qdq_session_options opt;
-    QDQI_TRY(qdqi_session_options_read(options, &opt, err));
+    QDQI_TRY(qdqi_options_read(options, "qdq_session_options", &opt, sizeof opt, err));
     qdq_explanation *e = qdqi_calloc(1, sizeof *e);
     if (e == NULL) return QDQI_NO_MEMORY(err);
     qdqi_graph_retain(graph);

@@ -45,8 +45,6 @@ qdq_status qdqi_program_close(qdqi_program *program, qdqi_lower *lw, qdq_error *
  * caller's to free, on failure too. */
 qdq_status qdqi_program_of_graph(qdqi_program *program, qdqi_lower *lw, const qdq_graph *graph, qdq_engine *engine,
                                  const qdqi_parts *parts, bool reference_only, qdqi_notes *notes, qdq_error *err);
-/* The options as this version knows them; NULL gives the defaults. */
-qdq_status qdqi_session_options_read(const qdq_session_options *options, qdq_session_options *out, qdq_error *err);
 /* Run on buffers in port order. `profile` may be NULL. */
 qdq_status qdqi_program_run(const qdqi_program *program, const void *const *inputs, size_t n_inputs,
                             void *const *outputs, size_t n_outputs, qdqi_profile *profile, qdq_error *err);

@@ -1,6 +1,7 @@
 #include "api/api_objects.h"
 
 #include "base/alloc.h"
+#include "base/options.h"
 
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -71,16 +72,6 @@ static qdq_status note_parts(qdq_session *s, const qdqi_parts *parts, const qdq_
     return failed ? QDQI_NO_MEMORY(err) : QDQ_OK;
 }
 
-qdq_status qdqi_session_options_read(const qdq_session_options *options, qdq_session_options *out, qdq_error *err) {
-    *out = (qdq_session_options){.struct_bytes = sizeof *out};
-    if (options == NULL) return QDQ_OK;
-    if (options->struct_bytes < sizeof out->struct_bytes + sizeof out->policy || options->struct_bytes > sizeof *out)
-        return qdqi_fail(err, QDQ_E_BAD_ARG, "session: options.struct_bytes is %zu, expected at most %zu",
-                         options->struct_bytes, sizeof *out);
-    memcpy(out, options, options->struct_bytes);
-    return QDQ_OK;
-}
-
 qdq_status qdqi_program_of_graph(qdqi_program *program, qdqi_lower *lw, const qdq_graph *graph, qdq_engine *engine,
                                  const qdqi_parts *parts, bool reference_only, qdqi_notes *notes, qdq_error *err) {
     QDQI_TRY(qdqi_program_open(program, lw, graph, engine, NULL, err));
@@ -105,7 +96,7 @@ qdq_status qdq_session_create(const qdq_graph *graph, qdq_engine *engine, const 
     QDQI_NOT_NULL(err, session_out);
     if (!graph->finalized) return qdqi_fail(err, QDQ_E_BAD_STATE, "session: the graph is not finalized");
     qdq_session_options opt;
-    QDQI_TRY(qdqi_session_options_read(options, &opt, err));
+    QDQI_TRY(qdqi_options_read(options, "qdq_session_options", &opt, sizeof opt, err));
     qdq_session *s = qdqi_calloc(1, sizeof *s);
     if (s == NULL) return QDQI_NO_MEMORY(err);
     qdqi_lower lw = {0};

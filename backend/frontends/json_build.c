@@ -3,6 +3,7 @@
 #include "json_index.h"
 
 #include "base/alloc.h"
+#include "base/options.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -152,15 +153,9 @@ qdq_status qdqi_json_case_graph(const qdqi_json_case *c, qdq_graph **graph_out, 
 
 /* ---- public ----------------------------------------------------------------------------------------------------- */
 
-/* The options as far as the caller's version of the struct reaches. */
 static qdq_status take_options(const qdq_json_options *options, qdqi_json_rewrites *out, qdq_error *err) {
-    *out = (qdqi_json_rewrites){0};
-    if (options == NULL) return QDQ_OK;
-    qdq_json_options o = {0};
-    if (options->struct_bytes < sizeof o.struct_bytes)
-        return qdqi_fail(err, QDQ_E_BAD_ARG, "qdq_json_options: struct_bytes is %zu, expected sizeof(qdq_json_options)",
-                         options->struct_bytes);
-    memcpy(&o, options, options->struct_bytes < sizeof o ? options->struct_bytes : sizeof o);
+    qdq_json_options o;
+    QDQI_TRY(qdqi_options_read(options, "qdq_json_options", &o, sizeof o, err));
     *out = (qdqi_json_rewrites){.in_shapes = o.in_shapes, .op_attrs = o.op_attrs, .dt = o.dt, .mb = o.mb};
     return QDQ_OK;
 }

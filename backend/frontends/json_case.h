@@ -52,7 +52,7 @@ typedef struct qdqi_json_case {
 typedef struct qdqi_json_rewrites {
     const char *in_shapes, *op_attrs, *dt, *op_kind;
     int64_t mb;
-    bool skip_strangers; /* in_shapes may name tensors that the graph has not, as in benchdnn's own batch files */
+    bool skip_strangers; /* in_shapes may name tensors that are no graph inputs, as in benchdnn's own batch files */
 } qdqi_json_rewrites;
 
 /* Parse `text`, which must outlive the case. `file` goes into messages. Errors: JSON with "file:line:col: ". */

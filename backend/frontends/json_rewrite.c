@@ -182,7 +182,7 @@ static qdq_status rewrite_shapes(const rewriter *r, const char *text, bool skip_
             tag = entry;
             if (tag.s != NULL && tag.n == 0) return bad(r, "in-shapes", whole, "a tag after the *");
         }
-        if (skip_strangers && qdqi_json_index_find(&r->index, id) == NULL) continue;
+        if (skip_strangers && !is_graph_input(r, id)) continue;
         QDQI_TRY(reshape_input(r, id, shape, tag));
     }
     return QDQ_OK;

@@ -1,6 +1,8 @@
 /* An ONNX model to a finalized graph: names, inputs, constants, then node by node through the table. */
 #include "onnx_reader.h"
 
+#include "base/options.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -599,13 +601,6 @@ static void keep_one_line(qdq_error *err) {
         if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
 }
 
-static void take_options(const qdq_onnx_options *given, qdq_onnx_options *out) {
-    *out = (qdq_onnx_options){0};
-    if (given == NULL) return;
-    const size_t n = given->struct_bytes;
-    memcpy(out, given, n == 0 || n > sizeof *out ? sizeof *out : n);
-}
-
 /* Takes over `*owned` (may be NULL): freed once the message is unpacked, so that it is not held twice for long. */
 static qdq_status load(const void *data, size_t bytes, void *owned, const char *folder, const qdq_onnx_options *options,
                        qdq_graph **graph_out, qdq_error *err) {
@@ -614,9 +609,7 @@ static qdq_status load(const void *data, size_t bytes, void *owned, const char *
                           .allocator = {.alloc = pb_alloc, .free = pb_free},
                           .err = err == NULL ? &own : err,
                           .next_op_id = 1};
-    qdq_onnx_options opts;
-    take_options(options, &opts);
-    r.options = &opts;
+    r.options = options;
     Onnx__ModelProto *model = onnx__model_proto__unpack(&r.allocator, bytes, data);
     qdqi_free(owned);
     qdq_status st;
@@ -644,13 +637,17 @@ qdq_status qdq_onnx_load_bytes(const void *data, size_t bytes, const qdq_onnx_op
                                qdq_error *err) {
     QDQI_NOT_NULL(err, data);
     QDQI_NOT_NULL(err, graph_out);
-    return load(data, bytes, NULL, NULL, options, graph_out, err);
+    qdq_onnx_options own;
+    QDQI_TRY(qdqi_options_read(options, "qdq_onnx_options", &own, sizeof own, err));
+    return load(data, bytes, NULL, NULL, &own, graph_out, err);
 }
 
 qdq_status qdq_onnx_load_file(const char *path, const qdq_onnx_options *options, qdq_graph **graph_out,
                               qdq_error *err) {
     QDQI_NOT_NULL(err, path);
     QDQI_NOT_NULL(err, graph_out);
+    qdq_onnx_options own;
+    QDQI_TRY(qdqi_options_read(options, "qdq_onnx_options", &own, sizeof own, err));
     void *data = NULL;
     size_t bytes = 0;
     QDQI_TRY(qdqi_onnx_read_file(path, 0, -1, &data, &bytes, err));
@@ -663,7 +660,7 @@ qdq_status qdq_onnx_load_file(const char *path, const qdq_onnx_options *options,
     }
     memcpy(folder, path, n);
     folder[n] = '\0';
-    const qdq_status st = load(data, bytes, data, folder, options, graph_out, err);
+    const qdq_status st = load(data, bytes, data, folder, &own, graph_out, err);
     qdqi_free(folder);
     return st == QDQ_OK ? st : qdqi_fail_in(err, st, "%s", path);
 }

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/checked.h"
+#include "base/options.h"
 
 #include <omp.h>
 #include <string.h>
@@ -20,16 +21,7 @@ static void default_free(void *ptr, void *user) {
 }
 
 static qdq_status read_options(const qdq_engine_options *given, qdq_engine_options *out, qdq_error *err) {
-    *out = (qdq_engine_options){0};
-    if (given != NULL) {
-        /* a caller built against an older header knows fewer fields: the rest keeps the defaults */
-        if (given->struct_bytes < sizeof given->struct_bytes)
-            return qdqi_fail(err, QDQ_E_BAD_ARG,
-                             "engine options: struct_bytes is %zu, expected sizeof(qdq_engine_options)",
-                             given->struct_bytes);
-        memcpy(out, given, given->struct_bytes < sizeof *out ? given->struct_bytes : sizeof *out);
-    }
-    out->struct_bytes = sizeof *out;
+    QDQI_TRY(qdqi_options_read(given, "qdq_engine_options", out, sizeof *out, err));
     if ((out->malloc_fn == NULL) != (out->free_fn == NULL))
         return qdqi_fail(err, QDQ_E_BAD_ARG,
                          "engine options: malloc_fn and free_fn: one is NULL, expected both or neither");

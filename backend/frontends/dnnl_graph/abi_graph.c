@@ -101,13 +101,11 @@ dnnl_status_t abi_core_add(abi_core *core, abi_op *op) {
     const qdq_status st = add_with_or_without_shapes(core->graph, op, &err);
     if (st == QDQ_E_NO_MEMORY) return dnnl_out_of_memory;
     if (st != QDQ_OK) return abi_fail(dnnl_invalid_graph_op, "add_op", &err);
-    if (!abi_map_put(&core->op_ids, op->id, index) || !link_op(core, op, index)) {
-        core->conflict = true; /* half of it is there: no such graph is finalized */
-        return dnnl_out_of_memory;
-    }
-    abi_op_retain(op);
+    abi_op_retain(op); /* values point into it from now on */
     core->ops[core->n_ops++] = op;
-    return dnnl_success;
+    if (abi_map_put(&core->op_ids, op->id, index) && link_op(core, op, index)) return dnnl_success;
+    core->conflict = true; /* half of it is linked: no such graph is finalized */
+    return dnnl_out_of_memory;
 }
 
 /* ---- finalize --------------------------------------------------------------------------------------------------- */
