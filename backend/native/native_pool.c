@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { TILE = 2048, MAX_ROWS = 64, TAPS = 64, CHANNELS = 1024 };
+enum { TILE = 4096, DIVISORS = 256, CHANNELS = 1024, NEAR_BYTES = 16 * 1024, MIN_STRIP = 8 };
 /* Elements looked at for each thread that is asked. */
 #define POOL_GRAIN (32 * 1024)
 
@@ -20,10 +20,12 @@ typedef struct pool_impl {
     bool is_plain;    /* results are stored as they are */
     size_t src_bytes; /* of an element */
     int64_t n, channels, n_rows, work;
+    int64_t strip; /* results of a row at a time */
     /* d, h, w; unused axes come first and have extent 1 */
     int64_t in[3], out[3], kernel[3], stride[3], dilation[3], pad_begin[3], pad_end[3];
-    ptrdiff_t src_n, src_at[3]; /* elements */
-    struct span *spans[3];      /* by output index */
+    ptrdiff_t src_n, src_at[3];       /* elements */
+    struct span *spans[2];            /* along d and h, by output index */
+    int64_t *first, *count, *counted; /* along w */
 } pool_impl;
 
 typedef struct job {
@@ -38,8 +40,10 @@ typedef struct span {
 } span;
 
 static void clear(void *impl) {
-    for (int a = 0; a < 3; a++)
-        qdqi_free(((pool_impl *)impl)->spans[a]);
+    pool_impl *p = impl;
+    for (int a = 0; a < 2; a++)
+        qdqi_free(p->spans[a]);
+    qdqi_free(p->first);
 }
 
 static span span_of(const pool_impl *p, int a, int64_t o) {
@@ -51,71 +55,71 @@ static span span_of(const pool_impl *p, int a, int64_t o) {
     return (span){start + skip * step, end > skip ? end - skip : 0, padded < k ? padded : k};
 }
 
-/* Channels c … c+n-1 of one result. */
-static void one_window(const pool_impl *p, const char *src, const span *const *s, float divisor, int64_t c, int64_t n,
-                       float *acc) {
-    const void *taps[TAPS];
-    size_t n_taps = 0;
-    bool is_added = false;
-    const int64_t all = s[0]->n * s[1]->n * s[2]->n;
-    const ptrdiff_t step = (ptrdiff_t)p->dilation[2] * p->src_at[2] * (ptrdiff_t)p->src_bytes;
-    int64_t left = all;
-    for (int64_t d = 0; d < s[0]->n; d++)
-        for (int64_t h = 0; h < s[1]->n; h++) {
-            const ptrdiff_t at = (ptrdiff_t)(s[0]->first + d * p->dilation[0]) * p->src_at[0] +
-                                 (ptrdiff_t)(s[1]->first + h * p->dilation[1]) * p->src_at[1] +
-                                 (ptrdiff_t)s[2]->first * p->src_at[2] + (ptrdiff_t)c;
-            const char *tap = src + at * (ptrdiff_t)p->src_bytes;
-            for (int64_t w = 0; w < s[2]->n; w++, tap += step) {
-                taps[n_taps++] = tap;
-                left--;
-                if (n_taps < TAPS && left > 0) continue;
-                p->fn(taps, n_taps, (size_t)n, acc, is_added, left == 0 ? divisor : 0.0f);
-                is_added = true;
-                n_taps = 0;
-            }
-        }
-    if (all == 0) /* no element at all */
-        for (int64_t i = 0; i < n; i++)
-            acc[i] = p->is_max ? -INFINITY : 0.0f;
-}
-
-static void run_rows(const pool_impl *p, void *const *bufs, qk_post_args *args, int64_t row, int64_t n_rows, int64_t c,
-                     int64_t n) {
-    _Alignas(64) float acc[TILE];
-    int64_t at = row, o[3];
-    for (int a = 2; a >= 0; a--) {
-        o[a] = at % p->out[a];
-        at /= p->out[a];
-    }
-    for (int64_t r = 0; r < n_rows; r++) {
-        const span *const s[3] = {&p->spans[0][o[0]], &p->spans[1][o[1]], &p->spans[2][o[2]]};
-        const int64_t counted =
-            p->count_pad ? s[0]->counted * s[1]->counted * s[2]->counted : s[0]->n * s[1]->n * s[2]->n;
-        const char *src = (const char *)bufs[p->src] + at * p->src_n * (ptrdiff_t)p->src_bytes;
-        float *to = p->is_plain ? (float *)bufs[p->dst] + (row + r) * p->post.dst_row + c : acc + r * n;
-        one_window(p, src, s, p->is_max ? 0.0f : (float)counted, c, n, to);
-        int a = 2;
-        while (a >= 0 && ++o[a] == p->out[a])
-            o[a--] = 0;
-        if (a < 0) at++;
-    }
-    if (p->is_plain) return;
-    p->post.fn(&p->post.post, args, acc, (size_t)n, (size_t)row, (size_t)n_rows, (size_t)c, (size_t)n);
+/* Results of one row: `row` and further ones, n in all, channels c … c+n_channels-1, to acc. */
+static void some_results(const pool_impl *p, const char *src, int64_t row, int64_t n, int64_t c, int64_t n_channels,
+                         float *acc, int64_t acc_step) {
+    float divisors[DIVISORS];
+    const int64_t ow = row % p->out[2], oh = row / p->out[2] % p->out[1], od = row / p->out[2] / p->out[1] % p->out[0];
+    const int64_t image = row / p->out[2] / p->out[1] / p->out[0];
+    const span d = p->spans[0][od], h = p->spans[1][oh];
+    const int64_t counted = p->count_pad ? d.counted * h.counted : d.n * h.n;
+    for (int64_t i = 0; i < n && !p->is_max; i++)
+        divisors[i] = (float)(counted * (p->count_pad ? p->counted[ow + i] : p->count[ow + i]));
+    const ptrdiff_t bytes = (ptrdiff_t)p->src_bytes, place = p->src_at[2] * bytes;
+    const qk_poolf_line line = {.n_d = (size_t)d.n,
+                                .n_h = (size_t)h.n,
+                                .d_bytes = (ptrdiff_t)p->dilation[0] * p->src_at[0] * bytes,
+                                .h_bytes = (ptrdiff_t)p->dilation[1] * p->src_at[1] * bytes,
+                                .n_out = (size_t)n,
+                                .n_channels = (size_t)n_channels,
+                                .dst_step = (size_t)acc_step,
+                                .first = p->first + ow,
+                                .count = p->count + ow,
+                                .place_bytes = place,
+                                .dilation = p->dilation[2],
+                                .divisors = p->is_max ? NULL : divisors};
+    const ptrdiff_t at =
+        image * p->src_n + (ptrdiff_t)d.first * p->src_at[0] + (ptrdiff_t)h.first * p->src_at[1] + (ptrdiff_t)c;
+    p->fn(&line, src + at * bytes, acc);
 }
 
 static void chunk(int i, void *arg) {
+    _Alignas(64) float acc[TILE];
     const job *j = arg;
     const pool_impl *p = j->impl;
     qk_post_args args;
     qdqi_native_post_bind(&p->post, &p->args, p->dst, j->bufs, NULL, &args);
     const int64_t first = p->n_rows * i / j->n_chunks, end = p->n_rows * (i + 1) / j->n_chunks;
-    for (int64_t c = 0; c < p->channels; c += CHANNELS) {
-        const int64_t n = p->channels - c < CHANNELS ? p->channels - c : CHANNELS;
-        const int64_t fit = TILE / n, block = fit < MAX_ROWS ? fit : MAX_ROWS;
-        for (int64_t r = first; r < end; r += block)
-            run_rows(p, j->bufs, &args, r, end - r < block ? end - r : block, c, n);
+    const int64_t channels = p->is_plain ? p->channels : CHANNELS, wide = p->out[2];
+    for (int64_t c = 0; c < p->channels; c += channels) {
+        const int64_t n = p->channels - c < channels ? p->channels - c : channels;
+        int64_t most = p->is_plain ? DIVISORS : TILE / n < DIVISORS ? TILE / n : DIVISORS;
+        if (p->strip < most) most = p->strip;
+        for (int64_t at = 0; at < wide; at += most) /* strips of results, down all rows */
+            for (int64_t line = first / wide; line * wide < end; line++) {
+                int64_t row = line * wide + at, last = row + (wide - at < most ? wide - at : most);
+                row = row > first ? row : first;
+                last = last < end ? last : end;
+                if (row >= last) continue;
+                if (p->is_plain) {
+                    float *to = (float *)j->bufs[p->dst] + row * p->post.dst_row + c;
+                    some_results(p, j->bufs[p->src], row, last - row, c, n, to, p->post.dst_row);
+                    continue;
+                }
+                some_results(p, j->bufs[p->src], row, last - row, c, n, acc, n);
+                p->post.fn(&p->post.post, &args, acc, (size_t)n, (size_t)row, (size_t)(last - row), (size_t)c,
+                           (size_t)n);
+            }
     }
+}
+
+/* Results beside each other that are done before those under them, so that what windows share is still near. */
+static int64_t strip_of(const pool_impl *p) {
+    if (p->kernel[1] <= p->stride[1]) return INT64_MAX;
+    if (p->kernel[1] > NEAR_BYTES || p->stride[2] > NEAR_BYTES || p->channels > NEAR_BYTES) return MIN_STRIP;
+    const int64_t under = p->kernel[1] * p->stride[2] * p->channels * (int64_t)p->src_bytes;
+    const int64_t fits = NEAR_BYTES / (under < NEAR_BYTES ? under : NEAR_BYTES);
+    return fits < MIN_STRIP ? MIN_STRIP : fits;
 }
 
 static qdq_status run(const void *impl, void *const *bufs, const qdq_engine *engine, qdq_error *err) {
@@ -158,11 +162,22 @@ static qdq_status set_axes(pool_impl *p, const qdqi_dnnl_pool *pool, const qdqi_
             return qdqi_native_refuse(err, "pooling", "size");
     if (!qdqi_mul_i64(window, p->channels, &p->work)) return qdqi_native_refuse(err, "pooling", "size");
     if (p->src_bytes == 1 && fits > 65536) return qdqi_native_refuse(err, "pooling", "size");
-    for (int a = 0; a < 3; a++) {
+    for (int a = 0; a < 2; a++) {
         p->spans[a] = qdqi_calloc((size_t)p->out[a], sizeof *p->spans[a]);
         if (p->spans[a] == NULL) return QDQI_NO_MEMORY(err);
         for (int64_t o = 0; o < p->out[a]; o++)
             p->spans[a][o] = span_of(p, a, o);
+    }
+    p->strip = strip_of(p);
+    p->first = qdqi_calloc((size_t)p->out[2], 3 * sizeof *p->first);
+    if (p->first == NULL) return QDQI_NO_MEMORY(err);
+    p->count = p->first + p->out[2];
+    p->counted = p->count + p->out[2];
+    for (int64_t o = 0; o < p->out[2]; o++) {
+        const span w = span_of(p, 2, o);
+        p->first[o] = w.first;
+        p->count[o] = w.n;
+        p->counted[o] = w.counted;
     }
     return QDQ_OK;
 }

@@ -112,4 +112,17 @@ void kbench_pool(kbench *b) {
         for (size_t w = 0; w < sizeof windows / sizeof windows[0]; w++)
             for (int last = 0; last < 2 && (s < 2 || w < 2); last++)
                 measure(b, &shapes[s], &windows[w], last);
+    static const window others[] = {{"maxpool 3x3s1p1", true, 3, 1, 1},
+                                    {"maxpool 5x5s1p2", true, 5, 1, 2},
+                                    {"avgpool 5x5s1p2", false, 5, 1, 2},
+                                    {"avgpool 7x7s1", false, 7, 1, 0}};
+    static const shape odd[] = {
+        {"1x24x56x56", 1, 24, 56, 56}, {"1x144x28x28", 1, 144, 28, 28}, {"1x3x112x112", 1, 3, 112, 112}};
+    for (size_t w = 0; w < sizeof others / sizeof others[0]; w++)
+        for (int last = 0; last < 2; last++)
+            measure(b, &shapes[0], &others[w], last);
+    for (size_t s = 0; s < sizeof odd / sizeof odd[0]; s++)
+        for (size_t w = 2; w < 4; w++)
+            for (int last = 0; last < 2; last++)
+                measure(b, &odd[s], &windows[w], last);
 }

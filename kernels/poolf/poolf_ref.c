@@ -1,25 +1,31 @@
 #include "kernels/poolf/poolf_row.h"
 #include "kernels/simd/scalar.h"
 
-static void run(qdq_dtype src, bool is_max, const void *const *rows, size_t n_rows, size_t n, float *acc, bool is_added,
-                float divisor) {
-    for (size_t c = 0; c < n; c++) {
-        float a = is_added ? acc[c] : is_max ? -INFINITY : qks_load(src, rows[0], c);
-        for (size_t r = is_max || is_added ? 0 : 1; r < n_rows; r++) {
-            const float x = qks_load(src, rows[r], c);
-            a = !is_max ? a + x : x > a ? x : a;
+static void run(qdq_dtype src, bool is_max, const qk_poolf_line *l, const char *rows, float *dst) {
+    for (size_t i = 0; i < l->n_out; i++)
+        for (size_t c = 0; c < l->n_channels; c++) {
+            const bool is_empty = l->n_d * l->n_h == 0 || l->count[i] == 0;
+            float a = is_max ? -INFINITY : is_empty ? 0.0f : -0.0f;
+            for (int64_t t = 0; t < l->count[i]; t++) {
+                float column = is_max ? -INFINITY : -0.0f;
+                for (size_t r = 0; r < l->n_d * l->n_h; r++) {
+                    const char *p = rows + (ptrdiff_t)(r / l->n_h) * l->d_bytes + (ptrdiff_t)(r % l->n_h) * l->h_bytes +
+                                    (ptrdiff_t)(l->first[i] + t * l->dilation) * l->place_bytes;
+                    const float x = qks_load(src, p, c);
+                    column = !is_max ? column + x : x > column ? x : column;
+                }
+                a = !is_max ? a + column : column > a ? column : a;
+            }
+            const float d = l->divisors ? l->divisors[i] : 0.0f;
+            dst[i * l->dst_step + c] = d != 0.0f && !(is_empty && !is_max) ? a / d : a;
         }
-        acc[c] = divisor != 0.0f ? a / divisor : a;
-    }
 }
 
 #define FUNCTIONS(id, type)                                                                                            \
-    void qk_poolf_max_##type##_ref(const void *const *rows, size_t n_rows, size_t n, float *acc, bool is_added,        \
-                                   float divisor) {                                                                    \
-        run(QDQ_DTYPE_##id, true, rows, n_rows, n, acc, is_added, divisor);                                            \
+    void qk_poolf_max_##type##_ref(const qk_poolf_line *line, const void *rows, float *dst) {                          \
+        run(QDQ_DTYPE_##id, true, line, rows, dst);                                                                    \
     }                                                                                                                  \
-    void qk_poolf_sum_##type##_ref(const void *const *rows, size_t n_rows, size_t n, float *acc, bool is_added,        \
-                                   float divisor) {                                                                    \
-        run(QDQ_DTYPE_##id, false, rows, n_rows, n, acc, is_added, divisor);                                           \
+    void qk_poolf_sum_##type##_ref(const qk_poolf_line *line, const void *rows, float *dst) {                          \
+        run(QDQ_DTYPE_##id, false, line, rows, dst);                                                                   \
     }
 QK_POOLF_TYPES(FUNCTIONS)
