@@ -79,18 +79,19 @@ QK_INLINE qv_f same(qdq_dtype dtype, const char *p) {
 #define ONE                   qv_set1(1.0f)
 #define CLAMPED(x, low, high) qv_min(qv_max(x, low), high)
 
-QK_INLINE qv_f apply(qk_pointwise_op op, qv_f X, qv_f W, qv_f A, qv_f B) {
-    (void)W, (void)A, (void)B;
+/* One function for each operation: a loop gets the one it is of as a constant, and the compiler sees no other. */
+typedef qv_f one_op(qv_f X, qv_f W, qv_f A, qv_f B);
 #define QK_UNARY(name, expression)                                                                                     \
-    if (op == QK_POINTWISE_##name) return expression;
+    QK_INLINE qv_f apply_##name(qv_f X, qv_f W, qv_f A, qv_f B) {                                                      \
+        (void)W, (void)A, (void)B;                                                                                     \
+        return expression;                                                                                             \
+    }
 #define QK_FUNCTION(name, expression) QK_UNARY(name, expression)
 #define QK_PAIR(name, expression)     QK_UNARY(name, expression)
 #include "kernels/pointwise/pointwise_ops.def"
 #undef QK_UNARY
 #undef QK_FUNCTION
 #undef QK_PAIR
-    return X;
-}
 
 typedef struct cursor {
     const char *src, *w;
@@ -98,19 +99,19 @@ typedef struct cursor {
 } cursor;
 
 /* n elements in one vector; `w` is read where `each` is. */
-QK_INLINE void step(qk_pointwise_op op, qdq_dtype dtype, bool each, bool stream, cursor *at, size_t n, qv_f w, qv_f a,
+QK_INLINE void step(one_op *apply, qdq_dtype dtype, bool each, bool stream, cursor *at, size_t n, qv_f w, qv_f a,
                     qv_f b) {
     const size_t bytes = n * (dtype == QDQ_DTYPE_F32 ? 4 : 2);
     const qv_f x = load(dtype, at->src, n);
     if (each) w = load(dtype, at->w, n);
-    store(dtype, stream, at->dst, n, apply(op, x, w, a, b));
+    store(dtype, stream, at->dst, n, apply(x, w, a, b));
     at->src += bytes;
     at->dst += bytes;
     if (each) at->w += bytes;
 }
 
 /* `is_long`: the loop is one of many instructions, and not worth being there more than once. */
-QK_INLINE void row(qk_pointwise_op op, qdq_dtype dtype, bool is_long, bool each, bool stream, cursor at, size_t n,
+QK_INLINE void row(one_op *apply, qdq_dtype dtype, bool is_long, bool each, bool stream, cursor at, size_t n,
                    qv_f w, qv_f a, qv_f b) {
     if (stream) {
         const size_t size = dtype == QDQ_DTYPE_F32 ? 4 : 2, head = (64 - (uintptr_t)at.dst % 64) % 64 / size;
@@ -118,18 +119,18 @@ QK_INLINE void row(qk_pointwise_op op, qdq_dtype dtype, bool is_long, bool each,
         n -= left;
         for (size_t some; left > 0; left -= some) {
             some = left < QV_LANES ? left : QV_LANES;
-            step(op, dtype, each, false, &at, some, w, a, b);
+            step(apply, dtype, each, false, &at, some, w, a, b);
         }
     }
     if (!is_long)
         for (; n >= 4 * QV_LANES; n -= 4 * QV_LANES)
-            QK_FOUR_TIMES(k, (void)k; step(op, dtype, each, stream, &at, QV_LANES, w, a, b));
+            QK_FOUR_TIMES(k, (void)k; step(apply, dtype, each, stream, &at, QV_LANES, w, a, b));
     for (; n >= QV_LANES; n -= QV_LANES)
-        step(op, dtype, each, is_long && stream, &at, QV_LANES, w, a, b);
-    if (n) step(op, dtype, each, false, &at, n, w, a, b);
+        step(apply, dtype, each, is_long && stream, &at, QV_LANES, w, a, b);
+    if (n) step(apply, dtype, each, false, &at, n, w, a, b);
 }
 
-QK_INLINE void rows(qk_pointwise_op op, qdq_dtype dtype, bool is_long, bool pair, const qk_pointwise *p,
+QK_INLINE void rows(one_op *apply, qdq_dtype dtype, bool is_long, bool pair, const qk_pointwise *p,
                     const void *src, const void *w, void *dst, size_t n_rows, size_t n_cols) {
     const qv_f a = qv_set1(p->alpha), b = qv_set1(p->beta);
     const bool stream = p->stream && (uintptr_t)dst % 4 == 0 && p->dst_row % 4 == 0, each = pair && !p->common;
@@ -137,15 +138,15 @@ QK_INLINE void rows(qk_pointwise_op op, qdq_dtype dtype, bool is_long, bool pair
     for (; n_rows > 0; n_rows--) {
         const qv_f one = pair && !each ? same(dtype, at.w) : ZERO;
         if (is_long)
-            row(op, dtype, true, false, stream, at, n_cols, one, a, b);
+            row(apply, dtype, true, false, stream, at, n_cols, one, a, b);
         else if (stream && each)
-            row(op, dtype, false, pair, true, at, n_cols, one, a, b);
+            row(apply, dtype, false, pair, true, at, n_cols, one, a, b);
         else if (stream)
-            row(op, dtype, false, false, true, at, n_cols, one, a, b);
+            row(apply, dtype, false, false, true, at, n_cols, one, a, b);
         else if (each)
-            row(op, dtype, false, pair, false, at, n_cols, one, a, b);
+            row(apply, dtype, false, pair, false, at, n_cols, one, a, b);
         else
-            row(op, dtype, false, false, false, at, n_cols, one, a, b);
+            row(apply, dtype, false, false, false, at, n_cols, one, a, b);
         at.src += p->src_row;
         at.dst += p->dst_row;
         if (pair) at.w += p->w_row;
@@ -156,7 +157,7 @@ QK_INLINE void rows(qk_pointwise_op op, qdq_dtype dtype, bool is_long, bool pair
 #define LOOP(name, dtype, is_long, pair)                                                                               \
     static void name##_##dtype(const qk_pointwise *p, const void *src, const void *w, void *dst, size_t n_rows,        \
                                size_t n_cols) {                                                                        \
-        rows(QK_POINTWISE_##name, QDQ_DTYPE_##dtype, is_long, pair, p, src, w, dst, n_rows, n_cols);                   \
+        rows(apply_##name, QDQ_DTYPE_##dtype, is_long, pair, p, src, w, dst, n_rows, n_cols);                   \
     }
 #define LOOPS(name, is_long, pair)                                                                                     \
     LOOP(name, F32, is_long, pair)                                                                                     \
