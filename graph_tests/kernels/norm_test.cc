@@ -184,8 +184,9 @@ TEST_F(Norm, HugeResultsSaturate) {
                         for (size_t i = 0; i < n; i++)
                             mean += double(x[r * n + i]) / double(n);
                         for (size_t i = r * n; i < (r + 1) * n; i++)
-                            if (std::fabs(double(x[i]) - mean) > 0.01)
+                            if (std::fabs(double(x[i]) - mean) > 0.01) {
                                 EXPECT_EQ(y[i], double(x[i]) > mean ? 127.0f : -128.0f);
+                            }
                     }
                 });
             }

@@ -111,8 +111,8 @@ QK_INLINE void step(one_op *apply, qdq_dtype dtype, bool each, bool stream, curs
 }
 
 /* `is_long`: the loop is one of many instructions, and not worth being there more than once. */
-QK_INLINE void row(one_op *apply, qdq_dtype dtype, bool is_long, bool each, bool stream, cursor at, size_t n,
-                   qv_f w, qv_f a, qv_f b) {
+QK_INLINE void row(one_op *apply, qdq_dtype dtype, bool is_long, bool each, bool stream, cursor at, size_t n, qv_f w,
+                   qv_f a, qv_f b) {
     if (stream) {
         const size_t size = dtype == QDQ_DTYPE_F32 ? 4 : 2, head = (64 - (uintptr_t)at.dst % 64) % 64 / size;
         size_t left = head < n ? head : n;
@@ -130,8 +130,8 @@ QK_INLINE void row(one_op *apply, qdq_dtype dtype, bool is_long, bool each, bool
     if (n) step(apply, dtype, each, false, &at, n, w, a, b);
 }
 
-QK_INLINE void rows(one_op *apply, qdq_dtype dtype, bool is_long, bool pair, const qk_pointwise *p,
-                    const void *src, const void *w, void *dst, size_t n_rows, size_t n_cols) {
+QK_INLINE void rows(one_op *apply, qdq_dtype dtype, bool is_long, bool pair, const qk_pointwise *p, const void *src,
+                    const void *w, void *dst, size_t n_rows, size_t n_cols) {
     const qv_f a = qv_set1(p->alpha), b = qv_set1(p->beta);
     const bool stream = p->stream && (uintptr_t)dst % 4 == 0 && p->dst_row % 4 == 0, each = pair && !p->common;
     cursor at = {src, w, dst};
@@ -157,7 +157,7 @@ QK_INLINE void rows(one_op *apply, qdq_dtype dtype, bool is_long, bool pair, con
 #define LOOP(name, dtype, is_long, pair)                                                                               \
     static void name##_##dtype(const qk_pointwise *p, const void *src, const void *w, void *dst, size_t n_rows,        \
                                size_t n_cols) {                                                                        \
-        rows(apply_##name, QDQ_DTYPE_##dtype, is_long, pair, p, src, w, dst, n_rows, n_cols);                   \
+        rows(apply_##name, QDQ_DTYPE_##dtype, is_long, pair, p, src, w, dst, n_rows, n_cols);                          \
     }
 #define LOOPS(name, is_long, pair)                                                                                     \
     LOOP(name, F32, is_long, pair)                                                                                     \
