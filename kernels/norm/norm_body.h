@@ -1,5 +1,5 @@
 /* The functions of a vector level: included once by norm_<level>.c with QK_NORM_LEVEL, its table's name. */
-#include "kernels/norm/norm_moments.h"
+#include "kernels/norm/norm_moments_body.h"
 
 static float end_factor(const qk_norm *norm) {
     return qkv_is_x8(norm->dst) ? norm->dst_factor : 1.0f;

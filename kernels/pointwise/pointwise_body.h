@@ -1,6 +1,6 @@
 /* The functions of a vector level, over the names of simd/vec512.h or vec256.h: included once by pointwise_<level>.c, with
  * QK_POINTWISE_LEVEL(name) giving a function's name. */
-#include "kernels/pointwise/pointwise_math.h"
+#include "kernels/pointwise/pointwise_math_body.h"
 #include "kernels/pointwise/pointwise_row.h"
 
 #include <stdint.h>
