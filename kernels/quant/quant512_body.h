@@ -1,6 +1,6 @@
 /* An AVX-512 level of the family: QK_QUANT512_ROW(level). Its files differ in their flags only. */
-#include "kernels/quant/quant512_dequantize.h"
-#include "kernels/quant/quant512_quantize.h"
+#include "kernels/quant/quant512_dequantize_body.h"
+#include "kernels/quant/quant512_quantize_body.h"
 #include "kernels/simd/nibbles.h"
 
 /* ---- narrow floats ---- */

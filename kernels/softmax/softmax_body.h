@@ -2,8 +2,8 @@
  *
  * A line is read three times: its maximum; its exponentials and their sum; the results. The exponentials of floats wait in `room`
  * (or in the destination, when that holds floats); a line that is too long for the room is computed again. Those of bytes are
- * looked up each time (softmax_x8.h). */
-#include "kernels/softmax/softmax_x8.h"
+ * looked up each time (softmax_x8_body.h). */
+#include "kernels/softmax/softmax_x8_body.h"
 
 /* Floats that wait; lines at a time, and the bytes that these and their results may take of the first cache. */
 enum { ROOM = 4096, GROUP = 8, GROUP_BYTES = 24 * 1024 };

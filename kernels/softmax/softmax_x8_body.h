@@ -7,7 +7,7 @@
 #define QK_SOFTMAX_X8_H
 
 #include "kernels/simd/wide.h"
-#include "kernels/softmax/softmax_exp.h"
+#include "kernels/softmax/softmax_exp_body.h"
 #include "kernels/softmax/softmax_row.h"
 
 #include <math.h>

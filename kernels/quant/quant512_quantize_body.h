@@ -2,7 +2,7 @@
 #ifndef QK_QUANT512_QUANTIZE_H
 #define QK_QUANT512_QUANTIZE_H
 
-#include "kernels/quant/quant512.h"
+#include "kernels/quant/quant512_io_body.h"
 #include "kernels/simd/two_steps.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
 #ifndef QK_QUANT512_DEQUANTIZE_H
 #define QK_QUANT512_DEQUANTIZE_H
 
-#include "kernels/quant/quant512.h"
+#include "kernels/quant/quant512_io_body.h"
 
 #include <math.h>
 #include <string.h>

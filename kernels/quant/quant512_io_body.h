@@ -1,4 +1,4 @@
-/* What the AVX-512 levels of the family share: types, loads, stores. Their bodies are quant512_quantize.h and quant512_dequantize.h,
+/* What the AVX-512 levels of the family share: types, loads, stores. Their bodies are quant512_quantize_body.h and quant512_dequantize_body.h,
  * written once for all types: `real` and `type` are constants where they are called. */
 #ifndef QK_QUANT512_H
 #define QK_QUANT512_H
