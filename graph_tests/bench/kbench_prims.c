@@ -124,7 +124,7 @@ static void measure(kbench *b, const char *name, prim_case *c) {
                               .name = name,
                               .read_bytes = in,
                               .write_bytes = out,
-                              .max_parts = 0,
+                              .max_parts = 1,
                               .prepare = prepare,
                               .run = run,
                               .peer = peer,

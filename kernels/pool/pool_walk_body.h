@@ -216,28 +216,40 @@ QK_INLINE void walk_by_one(const qk_pool_walk *w, const uint8_t *const *rows, co
 #undef COLUMNS
 }
 
+/* Windows of three: the column that two of them share is taken once. */
 QK_INLINE void walk_by_two(const qk_pool_walk *w, const uint8_t *const *rows, const row_end *a, size_t at, bool is_max,
-                           bool is_signed, int k) {
-#define COLUMN(x) columns_at(w, rows, x, at, is_max, is_signed, k, false).a
+                           bool is_signed) {
+#define COLUMN(x) columns_at(w, rows, x, at, is_max, is_signed, 3, false).a
     const plain_end end_a = is_max ? (plain_end){0} : plain_of(&a->classes[1]);
     ptrdiff_t x = -(ptrdiff_t)w->pad;
-    taps last = {0};
-    if (k == 3) last = COLUMN(x);
+    taps last = COLUMN(x);
     for (size_t ow = 0; ow < w->out_w; ow++, x += 2) {
-        const closing *e = is_max ? NULL : &a->classes[1];
-        if (k == 2 && !is_max && e->is_quarter && ow >= w->whole_first && ow < w->whole_end) {
-            const uint8_t *p = rows[0] + (size_t)x * w->c + at, *q = rows[1] + (size_t)x * w->c + at;
-            put(a->dst + ow * w->c + at, a->end,
-                quarter(e, qkw_load(p), qkw_load(q), qkw_load(p + w->c), qkw_load(q + w->c), is_signed));
-            continue;
-        }
-        if (k == 2) {
-            put_result(w, a, &end_a, ow, at, JOIN(COLUMN(x), COLUMN(x + 1)), is_max, is_signed);
-            continue;
-        }
         const taps c = COLUMN(x + 1), d = COLUMN(x + 2);
         put_result(w, a, &end_a, ow, at, JOIN(last, JOIN(c, d)), is_max, is_signed);
         last = d;
+    }
+#undef COLUMN
+}
+
+/* Windows of two, which share nothing: all channels of one before the next, so that rows come from memory in order. */
+QK_INLINE void walk_twos(const qk_pool_walk *w, const uint8_t *const *rows, const row_end *a, bool is_max,
+                         bool is_signed) {
+#define COLUMN(x) columns_at(w, rows, x, from, is_max, is_signed, 2, false).a
+    const closing *e = is_max ? NULL : &a->classes[1];
+    const plain_end end_a = is_max ? (plain_end){0} : plain_of(e);
+    ptrdiff_t x = -(ptrdiff_t)w->pad;
+    for (size_t ow = 0; ow < w->out_w; ow++, x += 2) {
+        const bool by_means = !is_max && e->is_quarter && ow >= w->whole_first && ow < w->whole_end;
+        for (size_t at = 0; at < w->c; at += BYTES) {
+            const size_t from = at + BYTES > w->c && w->c > BYTES ? w->c - BYTES : at;
+            if (!by_means) {
+                put_result(w, a, &end_a, ow, from, JOIN(COLUMN(x), COLUMN(x + 1)), is_max, is_signed);
+                continue;
+            }
+            const uint8_t *p = rows[0] + (size_t)x * w->c + from, *q = rows[1] + (size_t)x * w->c + from;
+            put(a->dst + ow * w->c + from, a->end,
+                quarter(e, qkw_load(p), qkw_load(q), qkw_load(p + w->c), qkw_load(q + w->c), is_signed));
+        }
     }
 #undef COLUMN
 #undef JOIN
@@ -255,12 +267,16 @@ QK_INLINE void last_rows(const qk_pool_walk *w, size_t first, size_t n, bool is_
         const row_end a = {dst, dst + row, classes[row_class(w, first + i)]};
         row_end b = a;
         if (step == 1 && i + 1 < n) b = (row_end){dst + row, dst + 2 * row, classes[row_class(w, first + i + 1)]};
+        if (k == 2) {
+            walk_twos(w, rows, &a, is_max, is_signed);
+            continue;
+        }
         for (size_t at = 0; at < w->c; at += BYTES) {
             const size_t from = at + BYTES > w->c && w->c > BYTES ? w->c - BYTES : at;
             if (step == 1)
                 walk_by_one(w, rows, &a, &b, from, is_max, is_signed);
             else
-                walk_by_two(w, rows, &a, from, is_max, is_signed, k);
+                walk_by_two(w, rows, &a, from, is_max, is_signed);
         }
     }
 }
