@@ -30,7 +30,7 @@ typedef struct qk_pool {
     qdq_dtype src, dst; /* U8 S8 */
     int64_t n, c, in[3], out[3], kernel[3], stride[3], dilation[3], pad_begin[3], pad_end[3];
     /* set by qk_pool_init */
-    bool is_global, is_grid, is_walk;
+    bool is_global, is_grid, is_walk, is_separate;
     size_t n_tasks, scratch_bytes;
     const struct qk_pool_row *row;
 } qk_pool;

@@ -87,6 +87,13 @@ static void add32(int32_t *acc, const int32_t *a, size_t n) {
     qk_pool_row_ref.add32(acc + i, a + i, n - i);
 }
 
+static void slide32(int32_t *acc, const int32_t *in, const int32_t *out, size_t n) {
+    size_t i = 0;
+    for (; n - i >= 8; i += 8)
+        store(acc + i, _mm256_add_epi32(load(acc + i), _mm256_sub_epi32(load(in + i), load(out + i))));
+    qk_pool_row_ref.slide32(acc + i, in + i, out + i, n - i);
+}
+
 static int64_t sum8(const uint8_t *a, size_t n, bool is_signed) {
     /* A signed byte plus 128 is the unsigned byte with the top bit turned round. */
     __m256i flip = _mm256_set1_epi8(is_signed ? -128 : 0), sum = _mm256_setzero_si256();
@@ -149,5 +156,6 @@ static void average_rows(const uint8_t *const *rows, size_t n_rows, uint8_t *dst
     }
 }
 
-const qk_pool_row qk_pool_row_avx2 = {max_grid, mean_grid, max_rows,       sum_rows, average_rows, sum_columns, add32,
-                                      sum8,     max_of,    every_second32, finish,   &walkers,     QK_ISA_avx2};
+const qk_pool_row qk_pool_row_avx2 = {max_grid,       mean_grid, max_rows, sum_rows,   average_rows,
+                                      sum_columns,    add32,     slide32,  sum8,       max_of,
+                                      every_second32, finish,    &walkers, QK_ISA_avx2};

@@ -76,6 +76,15 @@ static void add32(int32_t *acc, const int32_t *a, size_t n) {
     }
 }
 
+static void slide32(int32_t *acc, const int32_t *in, const int32_t *out, size_t n) {
+    for (size_t i = 0; i < n; i += 16) {
+        const __mmask16 lanes = qk512_lanes(n - i);
+        const __m512i come = _mm512_maskz_loadu_epi32(lanes, in + i), gone = _mm512_maskz_loadu_epi32(lanes, out + i);
+        const __m512i sum = _mm512_maskz_loadu_epi32(lanes, acc + i);
+        _mm512_mask_storeu_epi32(acc + i, lanes, _mm512_add_epi32(sum, _mm512_sub_epi32(come, gone)));
+    }
+}
+
 static int64_t sum8(const uint8_t *a, size_t n, bool is_signed) {
     /* A signed byte plus 128 is the unsigned byte with the top bit turned round. */
     const __m512i flip = _mm512_set1_epi8(is_signed ? -128 : 0), zero = _mm512_setzero_si512();
@@ -189,6 +198,6 @@ static void average_rows(const uint8_t *const *rows, size_t n_rows, uint8_t *dst
     }
 }
 
-const qk_pool_row qk_pool_row_avx512 = {max_grid,    mean_grid, max_rows,     sum_rows, average_rows,
-                                        sum_columns, add32,     sum8,         max_of,   every_second32,
-                                        finish,      &walkers,  QK_ISA_avx512};
+const qk_pool_row qk_pool_row_avx512 = {max_grid,       mean_grid, max_rows, sum_rows,     average_rows,
+                                        sum_columns,    add32,     slide32,  sum8,         max_of,
+                                        every_second32, finish,    &walkers, QK_ISA_avx512};

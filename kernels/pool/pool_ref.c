@@ -29,6 +29,11 @@ static void add32(int32_t *acc, const int32_t *a, size_t n) {
         acc[i] += a[i];
 }
 
+static void slide32(int32_t *acc, const int32_t *in, const int32_t *out, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        acc[i] += in[i] - out[i];
+}
+
 static int64_t sum8(const uint8_t *a, size_t n, bool is_signed) {
     int64_t sum = 0;
     for (size_t i = 0; i < n; i++)
@@ -113,5 +118,6 @@ static void sum_columns(const uint8_t *src, size_t stride, size_t n_rows, int32_
             sum[i] += is_signed ? (int8_t)src[r * stride + i] : src[r * stride + i];
 }
 
-const qk_pool_row qk_pool_row_ref = {max_grid, mean_grid, max_rows,       sum_rows, average_rows, sum_columns, add32,
-                                     sum8,     max_of,    every_second32, finish,   NULL,         QK_ISA_ref};
+const qk_pool_row qk_pool_row_ref = {max_grid,       mean_grid, max_rows, sum_rows,  average_rows,
+                                     sum_columns,    add32,     slide32,  sum8,      max_of,
+                                     every_second32, finish,    NULL,     QK_ISA_ref};

@@ -67,6 +67,8 @@ typedef struct qk_pool_row {
     /* The sums of n columns of n_rows rows, `stride` bytes apart; as many rows as fit the sums. */
     void (*sum_columns)(const uint8_t *src, size_t stride, size_t n_rows, int32_t *sum, size_t n, bool is_signed);
     void (*add32)(int32_t *acc, const int32_t *a, size_t n);
+    void (*slide32)(int32_t *acc, const int32_t *in, const int32_t *out,
+                    size_t n); /* acc + in - out; exact in 32 bits */
     int64_t (*sum8)(const uint8_t *a, size_t n, bool is_signed);
     uint8_t (*max_of)(const uint8_t *a, size_t n, bool is_signed); /* n at least 1 */
     /* dst[i] = a[2i], i < n; reads a[0 … 2n-2]; dst may be a. */

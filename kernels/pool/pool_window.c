@@ -1,4 +1,5 @@
 #include "kernels/pool/pool_axis.h"
+#include "kernels/pool/pool_separate.h"
 
 #include <math.h>
 #include <string.h>
@@ -60,6 +61,9 @@ bool qk_pool_init(qk_pool *p) {
     size_t elems = p->channels_last ? (size_t)p->c : p->is_global ? 0 : (size_t)row_span(p);
     p->scratch_bytes = (elems + 64) * (p->channels_last ? 4 : 4 + 4);
     if (p->is_walk && qk_pool_walk_scratch(p) > p->scratch_bytes) p->scratch_bytes = qk_pool_walk_scratch(p);
+    p->is_separate = qk_pool_is_separate(p);
+    if (p->is_separate && qk_pool_separate_scratch(p) > p->scratch_bytes)
+        p->scratch_bytes = qk_pool_separate_scratch(p);
     p->scratch_bytes = (p->scratch_bytes + 63) / 64 * 64;
     return true;
 }
@@ -171,6 +175,17 @@ static void run_last(const qk_pool *p, const qk_pool_quant *q, const uint8_t *sr
         const qk_pool_end end = end_of(p, q, taps, taps);
         p->row->sum_columns(src, c, (size_t)taps, sum, c, is_signed);
         p->row->finish(sum, dst, c, &end);
+        return;
+    }
+    if (p->is_separate) {
+        qk_pool_separate_row(p, q, src, at.od, at.oh, dst, scratch);
+        if (!p->is_max) return;
+        requantize(q, dst, (size_t)p->out[2] * c);
+        for (int64_t ow = 0; ow < p->out[2]; ow++) { /* windows in the padding */
+            const window w = window_at(p, 2, ow);
+            if (d.end == d.first || h.end == h.first || w.end == w.first)
+                memset(dst + (size_t)ow * c, lowest(p->dst), c);
+        }
         return;
     }
     int64_t whole_first = 0;
