@@ -15,7 +15,7 @@ function(qdq_valgrind_test NAME PROGRAM FILTER)
     set_tests_properties(valgrind.${NAME} PROPERTIES LABELS valgrind TIMEOUT 1800
         ENVIRONMENT "QDQ_JIT=off;OMP_NUM_THREADS=2;${ARGN}")
 endfunction()
-set(SLOW "Binary.*:Convolution.*:Gemm.*:Guards.*:Move.*:Norm.*:Pool.*")
+set(SLOW "Binary.*:Convolution.*:Gemm.*:Guards.*:Move.*:Norm.*:Pointwise.*:Pool.*:QuantPaths.*")
 qdq_valgrind_test(kernels qdq_test_kernels "-${SLOW}")
 if(QDQ_VALGRIND STREQUAL "whole")
     string(REPLACE ":" ";" SUITES "${SLOW}")
