@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Elements of a piece that is converted on the stack, and elements for which a thread pays. */
-enum { PIECE = 512, GRAIN_MOVE = 64 * 1024, GRAIN_COMPUTE = 8 * 1024 };
+enum { PIECE = 512, GRAIN_MOVE = 32 * 1024, GRAIN_COMPUTE = 8 * 1024 };
 
 typedef void generic_fn(void);
 

@@ -77,12 +77,15 @@ static qdqi_class class_of_conv(const qdqi_request *r) {
         window *= (double)w->dims[d];
     const double ic = (double)w->dims[w->ndims - r->conv->n_spatial - 1];
     const double macs = n_elems(r->dst) * ic * window;
-    if (macs <= 0x1p20) return of_type(int8, QDQI_CLASS_conv_int8_small, QDQI_CLASS_conv_float_small);
     const double oc = (double)w->dims[w->ndims - r->conv->n_spatial - 2];
+    if (grouped && ic == 1 && oc == 1 && r->src->dtype == QDQ_DTYPE_S8) return QDQI_CLASS_conv_s8_depthwise;
     if (grouped && ic == 1 && oc == 1)
         return of_type(int8, QDQI_CLASS_conv_int8_depthwise, QDQI_CLASS_conv_float_depthwise);
+    if (macs <= 0x1p20) return of_type(int8, QDQI_CLASS_conv_int8_small, QDQI_CLASS_conv_float_small);
     if (grouped) return QDQI_CLASS_other;
     if (ic <= 4) return of_type(int8, QDQI_CLASS_conv_int8_first, QDQI_CLASS_conv_float_first);
+    /* oneDNN adds what an s8 source costs it, ours reads it as it is */
+    if (r->src->dtype == QDQ_DTYPE_S8) return window == 1 ? QDQI_CLASS_conv_s8_1x1 : QDQI_CLASS_conv_s8_kxk;
     if (window == 1) return of_type(int8, QDQI_CLASS_conv_int8_1x1, QDQI_CLASS_conv_float_1x1);
     return of_type(int8, QDQI_CLASS_conv_int8_kxk, QDQI_CLASS_conv_float_kxk);
 }

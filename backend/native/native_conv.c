@@ -104,7 +104,8 @@ static qdq_status run(const void *opaque, void *const *bufs, const qdq_engine *e
     }
     results res = {.post = fold ? &impl->folded : &impl->post.post, .fn = fold ? impl->folded_fn : impl->post.fn};
     r.arg = &res;
-    int n_parts = qdqi_threads_for(engine, impl->macs, GRAIN_MACS);
+    int n_parts =
+        qdqi_threads_for(engine, impl->macs, c->is_depthwise ? GRAIN_MACS / 8 : GRAIN_MACS); /* no products of panels */
     if (n_parts > impl->n_threads) n_parts = impl->n_threads;
     if ((size_t)n_parts > c->n_tasks) n_parts = c->n_tasks < 1 ? 1 : (int)c->n_tasks;
     const job j = {impl, &r, scratch + impl->terms_bytes, n_parts};

@@ -49,7 +49,7 @@ static void measure(kbench *b, qdq_dtype from, qdq_dtype to, const char *size, s
     const kbench_case k = {.name = name,
                            .read_bytes = n * bytes_of(from),
                            .write_bytes = n * bytes_of(to),
-                           .max_parts = kbench_worth(n, 64 * 1024),
+                           .max_parts = kbench_worth(n, 32 * 1024),
                            .prepare = prepare,
                            .run = run,
                            .peer = peer,

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-enum { GRAIN_ELEMS = 64 * 1024 }; /* as backend/lower splits them */
+enum { GRAIN_ELEMS = 32 * 1024 }; /* as backend/lower splits them */
 
 typedef struct select_case {
     qk_select_fn *select;

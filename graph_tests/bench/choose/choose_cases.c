@@ -66,10 +66,11 @@ static const struct window {
     {1, 16, 32, 28, 1, 1},  {32, 32, 32, 28, 3, 1},
 };
 
-static void make_window(const struct window *w, bool int8, choose_case *c) {
+static void make_window(const struct window *w, qdq_dtype type, choose_case *c) {
+    const bool int8 = type != F32;
     const int64_t out = (w->size - 1) / w->stride + 1;
-    c->src = image(int8 ? U8 : F32, 1, w->ic, w->size, w->size);
-    c->dst = image(int8 ? U8 : F32, 1, w->oc, out, out);
+    c->src = image(type, 1, w->ic, w->size, w->size);
+    c->dst = image(type, 1, w->oc, out, out);
     const int64_t dims[] = {w->groups, w->oc / w->groups, w->ic / w->groups, w->kernel, w->kernel};
     c->second = w->groups > 1 ? dense(int8 ? S8 : F32, 5, dims) : dense(int8 ? S8 : F32, 4, dims + 1);
     c->second.any = true;
@@ -195,11 +196,11 @@ static void make_picture(const struct picture *p, choose_case *c) {
 
 bool choose_case_at(size_t i, choose_case *out) {
     memset(out, 0, sizeof *out);
-    const size_t n_products = 2 * COUNT(products), n_windows = 2 * COUNT(windows), n_poolings = 2 * COUNT(poolings);
+    const size_t n_products = 2 * COUNT(products), n_windows = 3 * COUNT(windows), n_poolings = 2 * COUNT(poolings);
     if (i < n_products) {
         make_product(&products[i / 2], i % 2 == 0, out);
     } else if ((i -= n_products) < n_windows) {
-        make_window(&windows[i / 2], i % 2 == 0, out);
+        make_window(&windows[i / 3], i % 3 == 0 ? U8 : i % 3 == 1 ? S8 : F32, out);
     } else if ((i -= n_windows) < n_poolings) {
         make_pooling(&poolings[i / 2], i % 2 == 0, out);
     } else if ((i -= n_poolings) < COUNT(passes)) {
