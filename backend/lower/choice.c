@@ -139,7 +139,7 @@ static const figure *figure_of(qdqi_class class) {
 
 /* Noise is no reason to leave the default. */
 static bool is_native_first(const figure *f) {
-    return f != NULL && f->native_ns < 0.97 * f->onednn_ns;
+    return f != NULL && f->native_ns < 0.95 * f->onednn_ns;
 }
 
 static void remark(qdqi_dnnl_prim *prim, const figure *f) {

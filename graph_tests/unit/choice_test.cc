@@ -73,7 +73,7 @@ TEST(Choice, TheNoteSaysWhatWasMeasured) {
         EXPECT_TRUE(native) << note;
         EXPECT_EQ(note.find("measured"), std::string::npos) << note;
     } else if (ratio != 0) {
-        EXPECT_EQ(native, ratio > 1 / 0.97) << note;
+        EXPECT_EQ(native, ratio > 1 / 0.95) << note;
         EXPECT_NE(note.find("in class binary)"), std::string::npos) << note;
         EXPECT_NE(note.find(native ? "(native first: measured " : "(oneDNN first: measured "), std::string::npos)
             << note;
