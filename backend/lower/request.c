@@ -45,7 +45,6 @@ static double n_elems(const qdqi_dnnl_md *md) {
     return n;
 }
 
-/* The classes of integers stand in the order of those of floats. */
 static qdqi_class of_type(bool int8, qdqi_class integers, qdqi_class floats) {
     return int8 ? integers : floats;
 }
@@ -67,6 +66,11 @@ static qdqi_class class_of_matmul(const qdqi_request *r) {
     return of_type(int8, QDQI_CLASS_matmul_int8_large, QDQI_CLASS_matmul_float_large);
 }
 
+/* oneDNN adds what an s8 source costs it, ours reads it as it is. */
+static qdqi_class of_source(const qdqi_request *r, qdqi_class u8, qdqi_class s8, qdqi_class floats) {
+    return r->src->dtype == QDQ_DTYPE_U8 ? u8 : r->src->dtype == QDQ_DTYPE_S8 ? s8 : floats;
+}
+
 static qdqi_class class_of_conv(const qdqi_request *r) {
     const qdqi_dnnl_md *w = r->second;
     const bool int8 = qdqi_is_x8(r->src->dtype) && qdqi_is_x8(w->dtype);
@@ -78,16 +82,14 @@ static qdqi_class class_of_conv(const qdqi_request *r) {
     const double ic = (double)w->dims[w->ndims - r->conv->n_spatial - 1];
     const double macs = n_elems(r->dst) * ic * window;
     const double oc = (double)w->dims[w->ndims - r->conv->n_spatial - 2];
-    if (grouped && ic == 1 && oc == 1 && r->src->dtype == QDQ_DTYPE_S8) return QDQI_CLASS_conv_s8_depthwise;
     if (grouped && ic == 1 && oc == 1)
-        return of_type(int8, QDQI_CLASS_conv_int8_depthwise, QDQI_CLASS_conv_float_depthwise);
+        return of_source(r, QDQI_CLASS_conv_u8_depthwise, QDQI_CLASS_conv_s8_depthwise,
+                         QDQI_CLASS_conv_float_depthwise);
     if (macs <= 0x1p20) return of_type(int8, QDQI_CLASS_conv_int8_small, QDQI_CLASS_conv_float_small);
     if (grouped) return QDQI_CLASS_other;
     if (ic <= 4) return of_type(int8, QDQI_CLASS_conv_int8_first, QDQI_CLASS_conv_float_first);
-    /* oneDNN adds what an s8 source costs it, ours reads it as it is */
-    if (r->src->dtype == QDQ_DTYPE_S8) return window == 1 ? QDQI_CLASS_conv_s8_1x1 : QDQI_CLASS_conv_s8_kxk;
-    if (window == 1) return of_type(int8, QDQI_CLASS_conv_int8_1x1, QDQI_CLASS_conv_float_1x1);
-    return of_type(int8, QDQI_CLASS_conv_int8_kxk, QDQI_CLASS_conv_float_kxk);
+    if (window == 1) return of_source(r, QDQI_CLASS_conv_u8_1x1, QDQI_CLASS_conv_s8_1x1, QDQI_CLASS_conv_float_1x1);
+    return of_source(r, QDQI_CLASS_conv_u8_kxk, QDQI_CLASS_conv_s8_kxk, QDQI_CLASS_conv_float_kxk);
 }
 
 static bool is_function(qdqi_dnnl_alg alg) {

@@ -25,12 +25,12 @@ qdq_status qdqi_request_native(const qdqi_request *r, qdqi_dnnl_prim **out, qdq_
     X(matmul_float_small, "f32 both, at most 2^23 multiplications")                                                    \
     X(matmul_float_large, "f32 both")                                                                                  \
     X(matmul_float_runtime, "f32 both, weights computed at run time")                                                  \
-    X(conv_int8_depthwise, "from u8, one channel per group in and out")                                                \
+    X(conv_u8_depthwise, "from u8, one channel per group in and out")                                                  \
     X(conv_s8_depthwise, "from s8, one channel per group in and out")                                                  \
-    X(conv_int8_1x1, "from u8, one group, windows of one element")                                                     \
+    X(conv_u8_1x1, "from u8, one group, windows of one element")                                                       \
     X(conv_s8_1x1, "from s8, one group, windows of one element")                                                       \
     X(conv_int8_first, "u8 or s8 both, one group, at most 4 input channels")                                           \
-    X(conv_int8_kxk, "from u8, one group")                                                                             \
+    X(conv_u8_kxk, "from u8, one group")                                                                               \
     X(conv_s8_kxk, "from s8, one group")                                                                               \
     X(conv_int8_small, "u8 or s8 both, not depthwise, at most 2^20 multiplications")                                   \
     X(conv_float_depthwise, "f32 both, one channel per group in and out")                                              \
