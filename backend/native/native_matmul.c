@@ -30,6 +30,7 @@ typedef struct mm_impl {
     qk_post folded; /* the program with an s32 bias already in col_add, which is cheaper; fn NULL: there is none */
     qk_post_fn *folded_fn;
     bool has_end, folded_has_end; /* qk_igemm_end can say the program: results are made while sums are in registers */
+    qk_igemm_end end;             /* what of it no run changes, of both programs */
     bool is_small;                /* one product for one thread, little enough for each step of the way to count */
     size_t m, k, n, n_batch, n_mats; /* products; matrices of weights */
     int32_t n_outer;                 /* batch dims, first to last */
@@ -221,27 +222,18 @@ typedef struct mm_block {
     qk_igemm_end end; /* of row 0 and that panel */
 } mm_block;
 
-/* The program as the kernel's end; its first step may be a relu or a clip. Results begin at dst. */
+/* The program as the kernel's end. Results begin at dst. */
 static qk_igemm_end end_of(const mm_job *job, const int32_t *col_add, void *dst) {
     const mm_impl *mm = job->mm;
     const qk_post *p = job->post;
     void *const *bufs = job->bufs;
-    qk_igemm_end e = {.dst = p->dst,
-                      .add = p->has_col_add ? col_add : NULL,
-                      .scale = p->scale == QK_POST_SCALE_COL ? bufs[mm->scale_col] : NULL,
-                      .bias = p->bias == QDQ_DTYPE_UNDEF ? NULL : bufs[mm->bias],
-                      .scale_common = scale_common(mm, bufs),
-                      .low = -INFINITY,
-                      .high = INFINITY,
-                      .is_rounded = p->n_steps > 0 && p->steps[p->n_steps - 1].op == QK_POST_ROUND,
-                      .zp = p->dst_has_zp ? (float)qdqi_native_zp(bufs, mm->args.zp_dst) : 0.0f,
-                      .data = dst,
-                      .stride = mm->post.dst_row};
-    if (p->n_steps > 0 && p->steps[0].op == QK_POST_RELU) e.low = 0.0f;
-    if (p->n_steps > 0 && p->steps[0].op == QK_POST_CLIP) {
-        e.low = p->steps[0].alpha;
-        e.high = p->steps[0].beta;
-    }
+    qk_igemm_end e = mm->end;
+    e.add = p->has_col_add ? col_add : NULL;
+    e.scale = p->scale == QK_POST_SCALE_COL ? bufs[mm->scale_col] : NULL;
+    e.bias = p->bias == QDQ_DTYPE_UNDEF ? NULL : bufs[mm->bias];
+    e.scale_common = scale_common(mm, bufs);
+    e.zp = p->dst_has_zp ? (float)qdqi_native_zp(bufs, mm->args.zp_dst) : 0.0f;
+    e.data = dst;
     return e;
 }
 
@@ -557,21 +549,18 @@ static void first_factor_as_scale(mm_impl *mm) {
     memmove(mm->args.post, mm->args.post + 1, p->n_steps * sizeof mm->args.post[0]);
 }
 
-/* Whether qk_igemm_end can say it. */
-static bool end_can_say(const qk_igemm *g, const qk_post *p) {
+/* Whether qk_igemm_end can say it; if so, what is known of it already. */
+static bool end_can_say(const qk_igemm *g, const qk_post *p, ptrdiff_t stride, qk_igemm_end *end) {
     const bool is_bytes = p->dst == QDQ_DTYPE_U8 || p->dst == QDQ_DTYPE_S8;
-    uint32_t i = 0;
     if (g->run_to_end == NULL || p->dst_quantized || p->has_add_common || p->has_row_sum || p->bias_first ||
         p->bias_per_row || (p->bias != QDQ_DTYPE_UNDEF && p->bias != QDQ_DTYPE_F32))
         return false;
     if (p->scale == QK_POST_SCALE_ROW || (p->scale == QK_POST_SCALE_NONE && p->acc != QDQ_DTYPE_F32)) return false;
     if (is_bytes ? p->acc != QDQ_DTYPE_S32 : p->dst != QDQ_DTYPE_F32 || p->dst_has_zp) return false;
-    const qk_post_step *s = p->steps;
-    if (i < p->n_steps &&
-        ((s->op == QK_POST_RELU && s->alpha == 0.0f) || (s->op == QK_POST_CLIP && is_bytes && s->alpha <= s->beta)))
-        i++;
-    if (i < p->n_steps && is_bytes && p->steps[i].op == QK_POST_ROUND) i++;
-    return i == p->n_steps;
+    *end = (qk_igemm_end){.dst = p->dst, .stride = stride};
+    if (!qk_post_bounds(p, &end->low, &end->high, &end->is_rounded)) return false;
+    const bool is_bare_or_relu = p->n_steps == 0 || p->steps[0].op == QK_POST_RELU;
+    return is_bytes ? end->low <= end->high : is_bare_or_relu && !end->is_rounded;
 }
 
 static qdq_status choose_post(mm_impl *mm, qdq_error *err) {
@@ -582,14 +571,14 @@ static qdq_status choose_post(mm_impl *mm, qdq_error *err) {
     p->bias_first = p->acc == QDQ_DTYPE_S32 && p->bias == QDQ_DTYPE_S32 && p->scale == QK_POST_SCALE_NONE;
     if (p->acc == QDQ_DTYPE_S32) first_factor_as_scale(mm);
     QDQI_TRY(qdqi_native_post_choose(&mm->post, "matmul", err));
-    mm->has_end = end_can_say(&mm->gemm, p);
+    mm->has_end = end_can_say(&mm->gemm, p, mm->post.dst_row, &mm->end);
     if (!p->bias_first || mm->k > FOLD_K) return QDQ_OK;
     mm->folded = *p;
     mm->folded.bias_first = false;
     mm->folded.bias = QDQ_DTYPE_UNDEF;
     mm->folded.has_col_add = true;
     mm->folded_fn = qk_post_choose(&mm->folded, NULL);
-    mm->folded_has_end = end_can_say(&mm->gemm, &mm->folded);
+    mm->folded_has_end = end_can_say(&mm->gemm, &mm->folded, mm->post.dst_row, &mm->end);
     return QDQ_OK;
 }
 

@@ -48,19 +48,23 @@ static uint8_t byte_of(const qk_plain *p, float bound) {
     return (uint8_t)(int32_t)v;
 }
 
-/* [relu | clip] [round] and the zero point. */
-static bool plain_bytes(const qk_post *p, int32_t zp, qk_plain *out) {
+bool qk_post_bounds(const qk_post *p, float *low_out, float *high_out, bool *is_rounded_out) {
     const qk_post_step *s = p->steps;
-    uint32_t i = 0;
-    bool has_bounds = p->n_steps > 0 && ((s->op == QK_POST_RELU && s->alpha == 0.0f) || s->op == QK_POST_CLIP);
-    float low = -INFINITY, high = INFINITY;
-    if (has_bounds) {
-        low = s->op == QK_POST_RELU ? 0.0f : s->alpha;
-        high = s->op == QK_POST_RELU ? INFINITY : s->beta;
-        i++;
-    }
-    const bool is_rounded = i < p->n_steps && p->steps[i].op == QK_POST_ROUND;
-    if (i + is_rounded != p->n_steps || isnan(low) || isnan(high) || zp < -255 || zp > 255) return false;
+    const bool is_relu = p->n_steps > 0 && s->op == QK_POST_RELU && s->alpha == 0.0f;
+    const bool is_clip = p->n_steps > 0 && s->op == QK_POST_CLIP;
+    const uint32_t n_bounds = is_relu || is_clip;
+    *low_out = is_clip ? s->alpha : is_relu ? 0.0f : -INFINITY;
+    *high_out = is_clip ? s->beta : INFINITY;
+    *is_rounded_out = n_bounds < p->n_steps && p->steps[n_bounds].op == QK_POST_ROUND;
+    return n_bounds + *is_rounded_out == p->n_steps;
+}
+
+/* The steps and the zero point. */
+static bool plain_bytes(const qk_post *p, int32_t zp, qk_plain *out) {
+    float low, high;
+    bool is_rounded;
+    if (!qk_post_bounds(p, &low, &high, &is_rounded) || isnan(low) || isnan(high) || zp < -255 || zp > 255)
+        return false;
     out->has_shift = !is_rounded && zp != 0;
     out->shift = out->has_shift ? (float)zp : 0.0f;
     out->zp = is_rounded ? zp : 0;

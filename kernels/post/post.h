@@ -121,6 +121,8 @@ typedef void qk_post_fn(const qk_post *post, const qk_post_args *args, const voi
  * is not of the above. */
 qk_post_fn *qk_post_choose(const qk_post *post, qk_isa *isa_out);
 
+/* Are its steps a relu or a clip, a rounding, or both in this order, or none? Then the bounds, infinite where there are none. */
+bool qk_post_bounds(const qk_post *post, float *low_out, float *high_out, bool *is_rounded_out);
 /* Is this one of the common ends, which kernels make of sums in registers? */
 bool qk_post_plain(const qk_post *post, const qk_post_args *args, qk_plain *out);
 
