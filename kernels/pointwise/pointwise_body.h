@@ -22,10 +22,6 @@ QK_INLINE void stream4(void *p, qv_i v) {
 QK_INLINE void stream2(void *p, __m256i v) {
     _mm256_stream_si256((__m256i *)p, v);
 }
-/* The high halves of the lanes. */
-QK_INLINE __m256i high_halves(qv_i v) {
-    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(v, 16));
-}
 #else
 typedef __m128i qv_h;
 QK_INLINE void stream4(void *p, qv_i v) {
@@ -33,10 +29,6 @@ QK_INLINE void stream4(void *p, qv_i v) {
 }
 QK_INLINE void stream2(void *p, __m128i v) {
     _mm_stream_si128((__m128i *)p, v);
-}
-QK_INLINE __m128i high_halves(qv_i v) {
-    const __m256i high = _mm256_srli_epi32(v, 16);
-    return _mm_packus_epi32(_mm256_castsi256_si128(high), _mm256_extracti128_si256(high, 1));
 }
 #endif
 
@@ -52,9 +44,7 @@ QK_INLINE void store(qdq_dtype dtype, bool stream, char *p, size_t n, qv_f v) {
         else
             qv_store2(p, n, qv_to_f16(v));
     } else {
-        const qv_i u = qv_bits(v), odd = qv_andi(qv_srai(u, 16), qv_set1i(1));
-        const qv_i up = qv_addi(u, qv_addi(qv_set1i(0x7fff), odd));
-        const qv_h all = high_halves(qv_seli(qv_eq(v, v), up, qv_ori(u, qv_set1i(0x400000))));
+        const qv_h all = qv_high16(qv_bf16_rounded(v));
         if (stream)
             stream2(p, all);
         else

@@ -180,12 +180,7 @@ QK_INLINE void store(qdq_dtype dtype, char *to, size_t n, block b) {
     case QDQ_DTYPE_F32: QV_EACH(qv_store4(to + 4 * QV_LANES * k, QV_LEFT(n, k), q.v[k])); return;
     case QDQ_DTYPE_F16: QV_EACH(qv_store2(to + 2 * QV_LANES * k, QV_LEFT(n, k), qv_to_f16(b.v[k]))); return;
     case QDQ_DTYPE_BF16:
-        QV_EACH({
-            const qv_i odd = qv_andi(qv_srai(q.v[k], 16), qv_set1i(1));
-            const qv_i up = qv_srai(qv_addi(q.v[k], qv_addi(qv_set1i(0x7fff), odd)), 16);
-            const qv_i nan = qv_ori(qv_srai(q.v[k], 16), qv_set1i(0x40));
-            qv_store2(to + 2 * QV_LANES * k, QV_LEFT(n, k), qv_low16(qv_seli(qv_eq(b.v[k], b.v[k]), up, nan)));
-        });
+        QV_EACH(qv_store2(to + 2 * QV_LANES * k, QV_LEFT(n, k), qv_high16(qv_bf16_rounded(b.v[k]))));
         return;
     case QDQ_DTYPE_S32:
         QK_FOUR_TIMES(k, q.v[k] = qv_seli(qv_ge(b.v[k], qv_set1(0x1p31f)), qv_set1i(INT32_MAX), qv_to_int(b.v[k])));

@@ -108,10 +108,9 @@ QK_INLINE void qv_store2(void *p, size_t n, __m128i x) {
         memcpy((char *)p + 2 * i, &some[i], 2);
 }
 /* The low halves of the lanes, and f16. */
-QK_INLINE __m128i qv_low16(qv_i x) {
-    const __m256i low = _mm256_and_si256(x, _mm256_set1_epi32(0xffff));
-    const __m256i p = _mm256_packus_epi32(low, low);
-    return _mm256_castsi256_si128(_mm256_permute4x64_epi64(p, 0x08));
+QK_INLINE __m128i qv_high16(qv_i x) {
+    const __m256i high = _mm256_srli_epi32(x, 16);
+    return _mm_packus_epi32(_mm256_castsi256_si128(high), _mm256_extracti128_si256(high, 1));
 }
 QK_INLINE __m128i qv_to_f16(qv_f x) {
     return _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);

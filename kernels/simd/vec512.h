@@ -89,8 +89,8 @@ QK_INLINE void qv_store2(void *p, size_t n, __m256i x) {
         _mm256_mask_storeu_epi16(p, qk512_lanes(n), x);
 }
 /* The low halves of the lanes, and f16. */
-QK_INLINE __m256i qv_low16(qv_i x) {
-    return _mm512_cvtepi32_epi16(x);
+QK_INLINE __m256i qv_high16(qv_i x) {
+    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(x, 16));
 }
 QK_INLINE __m256i qv_to_f16(qv_f x) {
     return _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);

@@ -18,6 +18,13 @@ QK_INLINE qv_f qv_with_sign(qv_f x, qv_f s) {
     return qv_of_bits(qv_ori(qv_bits(x), qv_andi(qv_bits(s), qv_set1i((int32_t)0x80000000u))));
 }
 
+/* bf16 in the upper half of each lane (qv_high16), rounded half to even; what is below is no part of it. A NaN stays one, quiet. */
+QK_INLINE qv_i qv_bf16_rounded(qv_f x) {
+    const qv_i u = qv_bits(x), odd = qv_andi(qv_srai(u, 16), qv_set1i(1));
+    const qv_i up = qv_addi(u, qv_addi(qv_set1i(0x7fff), odd));
+    return qv_seli(qv_eq(x, x), up, qv_ori(u, qv_set1i(0x400000)));
+}
+
 /* x = n ln 2 + r: e^r - 1, and n. A NaN stays one. */
 QK_INLINE qv_f qv_exp_parts(qv_f x, qv_f *n_out) {
     x = qv_max(qv_set1(-105.0f), qv_min(qv_set1(89.0f), x));
