@@ -65,29 +65,32 @@ QK_INLINE void q_exact_lanes(int real, int type, const char *src, char *dst, siz
     }
 }
 
+/* fn(real, type, ...) with both as constants; types of more than a byte are made of F32 alone. */
+#define OF_REAL(fn, t, ...)                                                                                            \
+    case t:                                                                                                            \
+        if (real == QK_F32)                                                                                            \
+            fn(QK_F32, t, __VA_ARGS__);                                                                                \
+        else if (real == QK_BF16)                                                                                      \
+            fn(QK_BF16, t, __VA_ARGS__);                                                                               \
+        else                                                                                                           \
+            fn(QK_F16, t, __VA_ARGS__);                                                                                \
+        break
+#define OF_BOTH(fn, ...)                                                                                               \
+    switch (type) {                                                                                                    \
+        OF_REAL(fn, QK_U8, __VA_ARGS__);                                                                               \
+        OF_REAL(fn, QK_S8, __VA_ARGS__);                                                                               \
+        OF_REAL(fn, QK_U4, __VA_ARGS__);                                                                               \
+        OF_REAL(fn, QK_S4, __VA_ARGS__);                                                                               \
+    case QK_U16: fn(QK_F32, QK_U16, __VA_ARGS__); break;                                                               \
+    case QK_S16: fn(QK_F32, QK_S16, __VA_ARGS__); break;                                                               \
+    case QK_S32: fn(QK_F32, QK_S32, __VA_ARGS__); break;                                                               \
+    }
+
 /* Rare, and kept out of the loops. */
 static __attribute__((noinline)) void q_any_lanes(int real, int type, const char *src, char *dst, size_t n,
                                                   const float *scales, const int32_t *zps, size_t step,
                                                   qk_quant_order order) {
-#define OF_TYPE(t)                                                                                                     \
-    case t:                                                                                                            \
-        if (real == QK_F32)                                                                                            \
-            q_exact_lanes(QK_F32, t, src, dst, n, scales, zps, step, order);                                           \
-        else if (real == QK_BF16)                                                                                      \
-            q_exact_lanes(QK_BF16, t, src, dst, n, scales, zps, step, order);                                          \
-        else                                                                                                           \
-            q_exact_lanes(QK_F16, t, src, dst, n, scales, zps, step, order);                                           \
-        break
-    switch (type) {
-        OF_TYPE(QK_U8);
-        OF_TYPE(QK_S8);
-        OF_TYPE(QK_U4);
-        OF_TYPE(QK_S4);
-    case QK_U16: q_exact_lanes(QK_F32, QK_U16, src, dst, n, scales, zps, step, order); break;
-    case QK_S16: q_exact_lanes(QK_F32, QK_S16, src, dst, n, scales, zps, step, order); break;
-    case QK_S32: q_exact_lanes(QK_F32, QK_S32, src, dst, n, scales, zps, step, order); break;
-    }
-#undef OF_TYPE
+    OF_BOTH(q_exact_lanes, src, dst, n, scales, zps, step, order);
 }
 
 /* ---- blocks of 64 by way of the quotients ---- */
@@ -190,26 +193,10 @@ QK_INLINE void q_exact_run(int real, int type, const char *src, char *dst, size_
 static __attribute__((noinline)) void q_any_run(int real, int type, const char *src, char *dst, size_t n,
                                                 const float *scale, const int32_t *zps, qk_quant_order order,
                                                 bool stream) {
-#define OF_TYPE(t)                                                                                                     \
-    case t:                                                                                                            \
-        if (real == QK_F32)                                                                                            \
-            q_exact_run(QK_F32, t, src, dst, n, scale, zps, order, stream);                                            \
-        else if (real == QK_BF16)                                                                                      \
-            q_exact_run(QK_BF16, t, src, dst, n, scale, zps, order, stream);                                           \
-        else                                                                                                           \
-            q_exact_run(QK_F16, t, src, dst, n, scale, zps, order, stream);                                            \
-        break
-    switch (type) {
-        OF_TYPE(QK_U8);
-        OF_TYPE(QK_S8);
-        OF_TYPE(QK_U4);
-        OF_TYPE(QK_S4);
-    case QK_U16: q_exact_run(QK_F32, QK_U16, src, dst, n, scale, zps, order, stream); break;
-    case QK_S16: q_exact_run(QK_F32, QK_S16, src, dst, n, scale, zps, order, stream); break;
-    case QK_S32: q_exact_run(QK_F32, QK_S32, src, dst, n, scale, zps, order, stream); break;
-    }
-#undef OF_TYPE
+    OF_BOTH(q_exact_run, src, dst, n, scale, zps, order, stream);
 }
+#undef OF_REAL
+#undef OF_BOTH
 
 /* n elements of 16 or 32 bits with one scale. */
 QK_INLINE void q_wide_run(int type, const char *src, char *dst, size_t n, const float *scale, const int32_t *zps,
@@ -658,13 +645,7 @@ static __attribute__((noinline)) void q_cols_exact(int type, const float *src, c
                : zp == ZP_FIRST ? q_exact_64(QK_F32, t, ZP_FIRST, false, s, to, &d, false)                             \
                                 : q_exact_64(QK_F32, t, ZP_LAST, false, s, to, &d, false);                             \
         break
-        switch (type) {
-            OF_TYPE(QK_U8);
-            OF_TYPE(QK_S8);
-            OF_TYPE(QK_U16);
-            OF_TYPE(QK_S16);
-            OF_TYPE(QK_S32);
-        }
+        switch (type) { QK_WHOLE_TYPES(OF_TYPE); }
 #undef OF_TYPE
         if (!done) q_any_lanes(QK_F32, type, s, to, 64, scales, zps, 1, order);
     }

@@ -187,13 +187,7 @@ static __attribute__((noinline)) void q_by_params(int type, const float *src, ch
         for (size_t i = 0; i < n; i += BLOCK)                                                                          \
             q_some(t, src + i, dst + i * bytes_of(t), n - i < BLOCK ? n - i : BLOCK, &p, order);                       \
         break
-    switch (type) {
-        OF_TYPE(QK_U8);
-        OF_TYPE(QK_S8);
-        OF_TYPE(QK_U16);
-        OF_TYPE(QK_S16);
-        OF_TYPE(QK_S32);
-    }
+    switch (type) { QK_WHOLE_TYPES(OF_TYPE); }
 #undef OF_TYPE
 }
 
@@ -230,13 +224,7 @@ static __attribute__((noinline)) void q_quotient_run(int type, const float *src,
         else                                                                                                           \
             q_quotient_blocks(t, ZP_LAST, false, src, dst, n, &d, scale, zps, order, stream);                          \
         break
-    switch (type) {
-        OF_TYPE(QK_U8);
-        OF_TYPE(QK_S8);
-        OF_TYPE(QK_U16);
-        OF_TYPE(QK_S16);
-        OF_TYPE(QK_S32);
-    }
+    switch (type) { QK_WHOLE_TYPES(OF_TYPE); }
 #undef OF_TYPE
 }
 
@@ -358,13 +346,7 @@ static __attribute__((noinline)) void q_cols_exact(int type, const float *src, c
             else                                                                                                       \
                 q_some(t, src + r * stride, dst + r * stride * bytes_of(t), n, &p, order);                             \
         break
-    switch (type) {
-        OF_TYPE(QK_U8);
-        OF_TYPE(QK_S8);
-        OF_TYPE(QK_U16);
-        OF_TYPE(QK_S16);
-        OF_TYPE(QK_S32);
-    }
+    switch (type) { QK_WHOLE_TYPES(OF_TYPE); }
 #undef OF_TYPE
 }
 

@@ -5,6 +5,14 @@
 
 #include "kernels/quant/quant_row.h"
 
+/* In a switch over the type: CASE(t) with each of one byte or more as a constant. */
+#define QK_WHOLE_TYPES(CASE)                                                                                           \
+    CASE(QK_U8);                                                                                                       \
+    CASE(QK_S8);                                                                                                       \
+    CASE(QK_U16);                                                                                                      \
+    CASE(QK_S16);                                                                                                      \
+    CASE(QK_S32)
+
 #define QK_Q_RUNS(name, real, type)                                                                                    \
     static void q_runs_##name(const void *src, void *dst, size_t n_runs, size_t len, const float *scales,              \
                               const int32_t *zps, qk_quant_order order, bool stream) {                                 \
