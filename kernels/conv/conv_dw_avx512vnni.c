@@ -121,6 +121,7 @@ static void spread(const qk_dw_lines *l, size_t in_group, size_t part, size_t n,
     }
 }
 
+#include "kernels/conv/conv_dw_columns_body.h"
 #include "kernels/conv/conv_dw_groups_body.h"
 
 static void strip(const qk_dw_strip *l, const qk_conv_end *e) {

@@ -10,6 +10,7 @@
 #define END_BYTES     0
 #define END_FLOAT(s)  (s)
 #include "kernels/conv/conv_dw_body.h"
+#include "kernels/conv/conv_dw_columns_body.h"
 #include "kernels/conv/conv_dw_float_body.h"
 
 QK_INLINE __m512 values_at(const uint8_t *line, size_t channel, size_t left, qdq_dtype type) {
@@ -67,36 +68,13 @@ QK_INLINE void three_columns(const qk_dw_strip *l, const qk_conv_end *all, size_
         int64_t x = -l->pad;
         ptrdiff_t at = x * step;
         VEC a0 = none, a1 = none, b0 = none, b1 = none, c0 = none, c1 = none;
-        COLUMN(ADD(a, 0))
-        if (l->stride == 1) {
-            COLUMN(ADD(a, 1) ADD(b, 0))
-        } else {
-            COLUMN(ADD(a, 1))
-        }
-/* A column is the third of one output, the second of the next, the first of the one after. */
-#define STEP(third, second, first)                                                                                     \
-    COLUMN(ADD(third, 2) ADD(second, 1) ADD(first, 0))                                                                 \
-    END(third)
 #define END(s)                                                                                                         \
     end_floats(e, s##0, 0, to);                                                                                        \
     if (n_vectors > 1) end_floats(e, s##1, 1, to);                                                                     \
     s##0 = s##1 = none;                                                                                                \
     to += e->step;                                                                                                     \
     if (to == stop) break;
-        while (l->stride == 1) {
-            STEP(a, b, c)
-            STEP(b, c, a)
-            STEP(c, a, b)
-        }
-        while (l->stride == 2) {
-            COLUMN(ADD(a, 2) ADD(b, 0))
-            END(a)
-            COLUMN(ADD(b, 1))
-            COLUMN(ADD(b, 2) ADD(a, 0))
-            END(b)
-            COLUMN(ADD(a, 1))
-        }
-#undef STEP
+        COLUMNS(l->stride)
 #undef END
     }
 }

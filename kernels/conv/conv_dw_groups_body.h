@@ -63,10 +63,6 @@ QK_INLINE void group_end(const qk_conv_end *e, __m512i s0, __m512i s1, bool of_e
     FRESH(s)                                                                                                           \
     to += e->step;                                                                                                     \
     if (to == stop) break;
-/* A column is the third of one output, the second of the next, the first of the one after. */
-#define STEP(third, second, first)                                                                                     \
-    COLUMN(ADD(third, 2) ADD(second, 1) ADD(first, 0))                                                                 \
-    END(third)
 
 /* n channels from c on: 32, of eight 16, or fewer at the end; constants of the caller where they are whole. */
 QK_INLINE void group_columns(const qk_dw_strip *l, const qk_conv_end *all, size_t c, size_t n, bool of_eight) {
@@ -83,25 +79,7 @@ QK_INLINE void group_columns(const qk_dw_strip *l, const qk_conv_end *all, size_
         int64_t x = -l->pad;
         ptrdiff_t at = x * step;
         VEC a0 = init0, a1 = init1, b0 = init0, b1 = init1, c0 = init0, c1 = init1;
-        COLUMN(ADD(a, 0))
-        if (l->stride == 1) {
-            COLUMN(ADD(a, 1) ADD(b, 0))
-        } else {
-            COLUMN(ADD(a, 1))
-        }
-        while (l->stride == 1) {
-            STEP(a, b, c)
-            STEP(b, c, a)
-            STEP(c, a, b)
-        }
-        while (l->stride == 2) {
-            COLUMN(ADD(a, 2) ADD(b, 0))
-            END(a)
-            COLUMN(ADD(b, 1))
-            COLUMN(ADD(b, 2) ADD(a, 0))
-            END(b)
-            COLUMN(ADD(a, 1))
-        }
+        COLUMNS(l->stride)
     }
 }
 #undef EACH_TAP
@@ -113,7 +91,6 @@ QK_INLINE void group_columns(const qk_dw_strip *l, const qk_conv_end *all, size_
 #undef COLUMN
 #undef FRESH
 #undef END
-#undef STEP
 
 static void group_strip(const qk_dw_strip *l, const qk_conv_end *e) {
     size_t c = 0;
