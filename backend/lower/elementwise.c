@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Elements of a piece that is converted on the stack, and elements for which a thread pays. */
-enum { PIECE = 512, GRAIN_MOVE = 32 * 1024, GRAIN_COMPUTE = 8 * 1024 };
+enum { PIECE = 512, GRAIN_COMPUTE = 8 * 1024 };
 
 typedef void generic_fn(void);
 
@@ -168,13 +168,13 @@ qdq_status qdqi_lower_select(qdqi_lower *lw, const uint32_t in[3], uint32_t out,
     qdqi_walk_row row = {
         .run = select_run, .n_src = 3, .may_share = 6, .kernel = (generic_fn *)qk_select_choose(bits / 8, NULL)};
     if (row.kernel == NULL) return qdqi_refuse(err, "select", "sub_byte_dtype");
-    return qdqi_lower_walk(lw, &row, in, NULL, out, GRAIN_MOVE, "native Select", err);
+    return qdqi_lower_walk(lw, &row, in, NULL, out, QDQI_WALK_GRAIN_MOVE, "native Select", err);
 }
 
 static qdq_status lower_compare(qdqi_lower *lw, const qdqi_op *op, qk_compare_op kind, qdq_error *err) {
     qdqi_walk_row row = {.run = compare_run, .n_src = 2, .kernel = (generic_fn *)qk_compare_choose(kind, NULL)};
     QDQI_TRY(conversions(&row, lw, op->in, QDQ_DTYPE_BOOLEAN, err));
-    return walk(lw, op, &row, GRAIN_MOVE, err);
+    return walk(lw, op, &row, QDQI_WALK_GRAIN_MOVE, err);
 }
 
 /* The slope is one value, one per channel, or broadcasts. */
@@ -193,7 +193,7 @@ static qdq_status lower_prelu(qdqi_lower *lw, const qdqi_op *op, qdq_error *err)
         qdqi_set_dense(&along);
     }
     const qdq_tensor_desc *views[] = {NULL, per_channel ? &along : NULL};
-    return qdqi_lower_walk(lw, &row, op->in, views, op->out[0], GRAIN_MOVE, "native PReLU", err);
+    return qdqi_lower_walk(lw, &row, op->in, views, op->out[0], QDQI_WALK_GRAIN_MOVE, "native PReLU", err);
 }
 
 static qdq_status lower_cast(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) {
@@ -206,7 +206,7 @@ static qdq_status lower_cast(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) 
         row.convert[0] = qk_convert_choose(from, to, NULL);
         if (row.convert[0] != NULL) row.run = convert_run;
     }
-    return walk(lw, op, &row, row.run == convert_run ? GRAIN_MOVE : GRAIN_COMPUTE, err);
+    return walk(lw, op, &row, row.run == convert_run ? QDQI_WALK_GRAIN_MOVE : GRAIN_COMPUTE, err);
 }
 
 /* dst[…, i, …] = i: a constant vector, seen with strides of 0 */
@@ -253,7 +253,7 @@ static qdq_status lower_binary(qdqi_lower *lw, const qdqi_op *op, qdq_error *err
 
 static qdq_status lower_not(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) {
     const qdqi_walk_row row = {.run = not_run, .n_src = 1, .may_share = 1};
-    return walk(lw, op, &row, GRAIN_MOVE, err);
+    return walk(lw, op, &row, QDQI_WALK_GRAIN_MOVE, err);
 }
 
 qdq_status qdqi_lower_elementwise(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) {

@@ -24,6 +24,9 @@ typedef struct qdqi_walk {
     int64_t strides_bytes[QDQI_WALK_ENDS][QDQ_MAX_NDIMS]; /* of the outer dims */
 } qdqi_walk;
 
+/* Elements that pay for another thread, where a function moves or converts them. */
+enum { QDQI_WALK_GRAIN_MOVE = 32 * 1024 };
+
 /* n elements. Runs on several threads at once, each with rows, or a piece of the only one, of its own. */
 typedef void qdqi_walk_fn(const void *impl, const void *const *src, void *dst, int64_t n);
 

@@ -30,16 +30,23 @@ bench_peer *bench_peer_softmax(const bench_tensor *src, const bench_tensor *dst,
     return p;
 }
 
+/* gamma and beta, and the descriptor of such a vector. */
+static dnnl_memory_desc_t affine_args(bench_peer *p, int64_t n, float *gamma, float *beta) {
+    const bench_tensor v = {.dtype = QDQ_DTYPE_F32, .ndims = 1, .dims = {n}, .strides = {1}};
+    dnnl_memory_desc_t g = bench_peer_desc(&v);
+    bench_peer_arg(p, DNNL_ARG_SCALE, g, gamma);
+    bench_peer_arg(p, DNNL_ARG_SHIFT, g, beta);
+    return g;
+}
+
 bench_peer *bench_peer_layernorm(const bench_tensor *src, const bench_tensor *dst, float *gamma, float *beta) {
     bench_peer *p = bench_peer_start();
     if (!p) return NULL;
-    const bench_tensor v = {.dtype = QDQ_DTYPE_F32, .ndims = 1, .dims = {src->dims[src->ndims - 1]}, .strides = {1}};
-    dnnl_memory_desc_t s = bench_peer_desc(src), d = bench_peer_desc(dst), g = bench_peer_desc(&v);
+    dnnl_memory_desc_t s = bench_peer_desc(src), d = bench_peer_desc(dst);
+    dnnl_memory_desc_t g = affine_args(p, src->dims[src->ndims - 1], gamma, beta);
     dnnl_primitive_desc_t pd = NULL;
     bench_peer_arg(p, DNNL_ARG_SRC, s, src->data);
     bench_peer_arg(p, DNNL_ARG_DST, d, dst->data);
-    bench_peer_arg(p, DNNL_ARG_SCALE, g, gamma);
-    bench_peer_arg(p, DNNL_ARG_SHIFT, g, beta);
     dnnl_primitive_attr_t attr = attr_of(p, src, dst);
     (void)dnnl_layer_normalization_forward_primitive_desc_create(&pd, p->engine, dnnl_forward_inference, s, d, NULL,
                                                                  1e-5f, dnnl_use_scale | dnnl_use_shift, attr);
@@ -51,20 +58,12 @@ bench_peer *bench_peer_layernorm(const bench_tensor *src, const bench_tensor *ds
     return p;
 }
 
-/* gamma and beta, and the descriptor of such a vector. */
-static dnnl_memory_desc_t affine_args(bench_peer *p, const bench_tensor *src, float *gamma, float *beta) {
-    const bench_tensor v = {.dtype = QDQ_DTYPE_F32, .ndims = 1, .dims = {src->dims[1]}, .strides = {1}};
-    dnnl_memory_desc_t g = bench_peer_desc(&v);
-    bench_peer_arg(p, DNNL_ARG_SCALE, g, gamma);
-    bench_peer_arg(p, DNNL_ARG_SHIFT, g, beta);
-    return g;
-}
-
 bench_peer *bench_peer_batchnorm(const bench_tensor *src, const bench_tensor *dst, float *mean, float *variance,
                                  float *gamma, float *beta) {
     bench_peer *p = bench_peer_start();
     if (!p) return NULL;
-    dnnl_memory_desc_t s = bench_peer_desc(src), d = bench_peer_desc(dst), g = affine_args(p, src, gamma, beta);
+    dnnl_memory_desc_t s = bench_peer_desc(src), d = bench_peer_desc(dst),
+                       g = affine_args(p, src->dims[1], gamma, beta);
     dnnl_primitive_desc_t pd = NULL;
     bench_peer_arg(p, DNNL_ARG_SRC, s, src->data);
     bench_peer_arg(p, DNNL_ARG_DST, d, dst->data);
@@ -84,7 +83,8 @@ bench_peer *bench_peer_groupnorm(const bench_tensor *src, const bench_tensor *ds
                                  float *beta) {
     bench_peer *p = bench_peer_start();
     if (!p) return NULL;
-    dnnl_memory_desc_t s = bench_peer_desc(src), d = bench_peer_desc(dst), g = affine_args(p, src, gamma, beta);
+    dnnl_memory_desc_t s = bench_peer_desc(src), d = bench_peer_desc(dst),
+                       g = affine_args(p, src->dims[1], gamma, beta);
     dnnl_primitive_desc_t pd = NULL;
     bench_peer_arg(p, DNNL_ARG_SRC, s, src->data);
     bench_peer_arg(p, DNNL_ARG_DST, d, dst->data);

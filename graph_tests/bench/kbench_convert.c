@@ -1,6 +1,7 @@
 /* Rows of elements from and to f32. */
 #include "kbench.h"
 #include "kernels/convert/convert.h"
+#include "lower/walk.h"
 
 #include <stdio.h>
 
@@ -49,7 +50,7 @@ static void measure(kbench *b, qdq_dtype from, qdq_dtype to, const char *size, s
     const kbench_case k = {.name = name,
                            .read_bytes = n * bytes_of(from),
                            .write_bytes = n * bytes_of(to),
-                           .max_parts = kbench_worth(n, 32 * 1024),
+                           .max_parts = kbench_worth(n, QDQI_WALK_GRAIN_MOVE),
                            .prepare = prepare,
                            .run = run,
                            .peer = peer,

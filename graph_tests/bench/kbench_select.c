@@ -2,10 +2,9 @@
 #include "bench_peer_select.h"
 #include "kbench.h"
 #include "kernels/select/select.h"
+#include "lower/walk.h"
 
 #include <stdio.h>
-
-enum { GRAIN_ELEMS = 32 * 1024 }; /* as backend/lower splits them */
 
 typedef struct select_case {
     qk_select_fn *select;
@@ -89,7 +88,7 @@ static void measure(kbench *b, what w, const char *type, size_t bytes, int y_ste
     const kbench_case k = {.name = name,
                            .read_bytes = n * bytes + y_bytes + (w == SELECT ? n : 0),
                            .write_bytes = w == COMPARE ? n : n * bytes,
-                           .max_parts = kbench_worth(n, GRAIN_ELEMS),
+                           .max_parts = kbench_worth(n, QDQI_WALK_GRAIN_MOVE),
                            .prepare = prepare,
                            .run = w == SELECT    ? run_select
                                   : w == COMPARE ? run_compare

@@ -21,14 +21,13 @@ size_t qk_pool_separate_scratch(const qk_pool *p) {
     return p->is_max ? row + 64 : (row + (size_t)p->c + 64) * sizeof(int32_t);
 }
 
-/* The rows of the window, from the first place that exists on. */
-static size_t rows_of(const qk_pool *p, const uint8_t *image, const window *d, const window *h, int64_t x,
-                      const uint8_t **rows) {
+/* The rows of the window. */
+static size_t rows_of(const qk_pool *p, const uint8_t *image, const window *d, const window *h, const uint8_t **rows) {
     size_t n = 0;
     for (int64_t kd = d->first; kd < d->end; kd++)
         for (int64_t kh = h->first; kh < h->end; kh++) {
             const int64_t id = d->start + kd * p->dilation[0], ih = h->start + kh * p->dilation[1];
-            rows[n++] = image + ((id * p->in[1] + ih) * p->in[2] + x) * p->c;
+            rows[n++] = image + (id * p->in[1] + ih) * p->in[2] * p->c;
         }
     return n;
 }
@@ -69,7 +68,7 @@ void qk_pool_separate_row(const qk_pool *p, const qk_pool_quant *q, const uint8_
     const int64_t hi = larger(smaller(p->in[2] + p->pad_begin[2], span), lo);
     const size_t c = (size_t)p->c, before = (size_t)lo * c, n = (size_t)(hi - lo) * c, all = (size_t)span * c;
     const uint8_t *rows[QK_POOL_ADDS];
-    const size_t n_rows = rows_of(p, image, &d, &h, 0, rows);
+    const size_t n_rows = rows_of(p, image, &d, &h, rows);
     const bool is_signed = p->src == QDQ_DTYPE_S8;
     if (!p->is_max) {
         int32_t *row = scratch, *sum = row + all;
