@@ -36,7 +36,7 @@ static void floor_cols(void *arg, int part, int n_parts) {
     const affine_case *c = arg;
     size_t n, first = kbench_part(c->rows, 1, part, n_parts, &n);
     for (size_t r = first; r < first + n; r++)
-        kbench_col_floors_of_host()->affine_s8((const int8_t *)c->src + r * c->cols, (int8_t *)c->dst + r * c->cols,
+        kbench_col_floors_here()->affine_s8((const int8_t *)c->src + r * c->cols, (int8_t *)c->dst + r * c->cols,
                                                c->cols, c->factor, c->shift);
 }
 
@@ -44,7 +44,7 @@ static void floor_rows(void *arg, int part, int n_parts) {
     const affine_case *c = arg;
     size_t n, first = kbench_part(c->rows, 1, part, n_parts, &n);
     for (size_t r = first; r < first + n; r++)
-        kbench_col_floors_of_host()->affine_one_s8((const int8_t *)c->src + r * c->cols, (int8_t *)c->dst + r * c->cols,
+        kbench_col_floors_here()->affine_one_s8((const int8_t *)c->src + r * c->cols, (int8_t *)c->dst + r * c->cols,
                                                    c->cols, c->factor[r % 64], c->shift[r % 64]);
 }
 
@@ -64,7 +64,7 @@ static void measure(kbench *b, const char *what, size_t rows, size_t cols, bool 
                            .max_parts = kbench_worth(n, QK_BINARY_GRAIN),
                            .prepare = prepare,
                            .run = run,
-                           .floor = kbench_col_floors_of_host() ? (per_row ? floor_rows : floor_cols) : NULL,
+                           .floor = kbench_col_floors_here() ? (per_row ? floor_rows : floor_cols) : NULL,
                            .arg = &c};
     kbench_measure(b, &k);
 }

@@ -23,9 +23,9 @@ typedef struct kbench_col_floors {
     void (*dequantize_u8)(const uint8_t *src, float *dst, size_t n, float factor, float base);
 } kbench_col_floors;
 
-/* NULL where the machine has no AVX-512. */
-const kbench_col_floors *kbench_col_floors_of_host(void);
-extern const kbench_col_floors kbench_col_floors_avx512;
+/* Of the best level under the present cap; NULL where there are none. */
+const kbench_col_floors *kbench_col_floors_here(void);
+extern const kbench_col_floors kbench_col_floors_avx512, kbench_col_floors_avx2;
 
 #ifdef __cplusplus
 }

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-enum { TILE_COLS = 256 };
+enum { TILE_COLS = 256, GRAIN = 16 * 1024 };
 
 typedef struct post_case {
     qk_post post;
@@ -37,7 +37,7 @@ static void run(void *arg, int part, int n_parts) {
         const post_case *c = arg;                                                                                      \
         size_t n, first = kbench_part(c->rows, 1, part, n_parts, &n);                                                  \
         for (size_t r = first; r < first + n; r++)                                                                     \
-            kbench_col_floors_of_host()->name((const type *)(const void *)c->acc + r * c->cols,                        \
+            kbench_col_floors_here()->name((const type *)(const void *)c->acc + r * c->cols,                        \
                                               (out *)c->args.dst + r * c->cols, c->cols, factor, c->args.bias);        \
     }
 FLOOR(finish_s8, int32_t, int8_t, c->args.scale)
@@ -81,10 +81,10 @@ static void measure(kbench *b, const char *what, qk_post post, size_t rows, size
     const kbench_case k = {.name = name,
                            .read_bytes = 4 * n,
                            .write_bytes = dst_bytes,
-                           .max_parts = kbench_worth(n, 32 * 1024),
+                           .max_parts = kbench_worth(n, GRAIN),
                            .prepare = prepare,
                            .run = run,
-                           .floor = kbench_col_floors_of_host() ? floor : NULL,
+                           .floor = kbench_col_floors_here() ? floor : NULL,
                            .peer = peer,
                            .arg = &c};
     kbench_measure(b, &k);

@@ -235,6 +235,48 @@ TEST_F(Post, EveryLevelGivesTheBytesOfTheReference) {
     EXPECT_EQ(seen[QK_ISA_avx512] > 0, qk_isa_host_has(QK_ISA_avx512));
 }
 
+// Quotients on ties and beside them, where bytes in fixed point are not sure: now and then, and in most rows.
+TEST_F(Post, QuotientsNearTiesAreThoseOfTheReference) {
+    const size_t rows = 41, cols = 203;
+    std::vector<float> acc(rows * cols), zeros(cols, 0.0f);
+    std::vector<uint8_t> got(rows * cols), want(rows * cols);
+    uint64_t seed = 5;
+    for (int i = 0; i < 96; i++) {
+        qk_post p = {};
+        qk_post_args a = {};
+        const uint32_t rare = i % 3 == 0 ? 1 : 400;
+        p.acc = QDQ_DTYPE_F32;
+        p.dst = i % 2 ? QDQ_DTYPE_S8 : QDQ_DTYPE_U8;
+        p.dst_quantized = true;
+        p.dst_has_zp = i % 4 < 2;
+        p.bias = i % 8 < 4 ? QDQ_DTYPE_F32 : QDQ_DTYPE_UNDEF;
+        p.n_steps = i % 5 < 3;
+        p.steps[0].op = i % 5 == 0 ? QK_POST_RELU : i % 5 == 1 ? QK_POST_CLIP : QK_POST_ROUND;
+        p.steps[0].alpha = i % 5 == 1 ? -1.5f : 0.0f;
+        p.steps[0].beta = i == 11 ? NAN : 2.0f;
+        a.dst_scale = i % 7 == 6 ? -0.03f : i % 7 == 5 ? 0.125f : 0.01f * float(1 + kd_next(&seed) % 9);
+        a.dst_zp = i == 9 ? 255 : int32_t(kd_next(&seed) % 100) - 50;
+        a.bias = zeros.data();
+        a.dst_stride = ptrdiff_t(cols);
+        for (float &x : acc) {
+            const float half = kd_next(&seed) % rare ? 0.3f : 0.5f;
+            x = (float(int32_t(kd_next(&seed) % 300) - 150) + half) * a.dst_scale;
+            const uint32_t beside = kd_next(&seed) % 4;
+            if (beside < 2) x = std::nextafter(x, beside ? 1e9f : -1e9f);
+            if (kd_next(&seed) % 3001 == 0) x = beside ? -INFINITY : NAN;
+        }
+        a.dst = want.data();
+        At(p, QK_ISA_ref)(&p, &a, acc.data(), cols, 0, rows, 0, cols);
+        for (int isa = QK_ISA_ref + 1; isa < QK_ISA_COUNT; isa++) {
+            qk_post_fn *fn = qk_isa_host_has(qk_isa(isa)) ? At(p, qk_isa(isa)) : nullptr;
+            if (fn == nullptr) continue;
+            a.dst = got.data();
+            fn(&p, &a, acc.data(), cols, 0, rows, 0, cols);
+            ASSERT_EQ(want, got) << qk_isa_name(qk_isa(isa)) << " case " << i;
+        }
+    }
+}
+
 struct Function {
     qk_post_op op;
     float alpha, beta, low, high;

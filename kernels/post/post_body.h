@@ -7,6 +7,7 @@
 
 #include "kernels/post/post_row.h"
 #include "kernels/simd/vmath.h"
+#include "kernels/simd/wide.h"
 
 #include <math.h>
 
@@ -21,9 +22,13 @@ typedef struct iblock {
 
 /* What all rows of a call share. */
 typedef struct shared {
-    bool is_tame; /* the quotient can be had without dividing */
+    bool is_tame;  /* the quotient can be had without dividing */
+    bool is_fixed; /* and bytes without the quotient, but near a tie */
+    bool is_bound; /* then all steps are bounds, and those of bytes do as well */
     qv_f scale, recip, low, limit;
     qv_f zp;
+    qv_f factor, shift;
+    int32_t least, most; /* bytes */
 } shared;
 
 /* How many of n columns are in vector k; a constant when n is. */
@@ -190,16 +195,39 @@ QK_INLINE void store(qdq_dtype dtype, char *to, size_t n, block b) {
     store_integers(dtype, to, n, q);
 }
 
+static bool is_bytes(const qk_post *p) {
+    return p->dst == QDQ_DTYPE_U8 || p->dst == QDQ_DTYPE_S8;
+}
+
+/* What a bound becomes. */
+static int32_t quantized_bound(const qk_post *p, float bound, float scale, int32_t zp) {
+    const float low = p->dst == QDQ_DTYPE_S8 ? -128.0f : 0.0f, high = p->dst == QDQ_DTYPE_S8 ? 127.0f : 255.0f;
+    const float v = rintf(bound / scale + (float)zp);
+    return (int32_t)(v < low ? low : v > high ? high : v);
+}
+
 static shared share(const qk_post *p, const qk_post_args *a) {
     const qv_f one = qv_set1(1.0f), zero = qv_set1(0.0f);
-    shared s = {false, one, one, zero, zero, qv_set1(p->dst_has_zp ? (float)a->dst_zp : 0.0f)};
+    const int32_t zp = p->dst_has_zp ? a->dst_zp : 0;
+    shared s = {.scale = one, .recip = one, .low = zero, .limit = zero, .zp = qv_set1((float)zp)};
+    s.factor = one;
+    s.shift = zero;
     if (!p->dst_quantized) return s;
     s.scale = qv_set1(a->dst_scale);
-    s.is_tame = (p->dst == QDQ_DTYPE_S8 || p->dst == QDQ_DTYPE_U8) &&
-                qk_divisor_ok(a->dst_scale, p->dst_has_zp ? a->dst_zp : 0);
+    s.is_tame = is_bytes(p) && qk_divisor_ok(a->dst_scale, zp);
     s.recip = qv_div(one, s.scale);
     s.low = qv_mul(qv_fnma(s.scale, s.recip, one), s.recip);
     s.limit = qv_set1(fabsf(a->dst_scale) * QK_QUOTIENT_LIMIT);
+    s.is_fixed = is_bytes(p) && qk_fixed_ok(a->dst_scale, zp);
+    if (!s.is_fixed) return s;
+    s.factor = qv_mul(s.recip, qv_set1(QK_FIXED_ONE));
+    s.shift = qv_set1(qk_fixed_shift(zp));
+    float low, high;
+    bool is_rounded;
+    s.is_bound = qk_post_bounds(p, &low, &high, &is_rounded) && !is_rounded && a->dst_scale > 0.0f && !isnan(low) &&
+                 !isnan(high);
+    s.least = quantized_bound(p, s.is_bound ? low : -INFINITY, fabsf(a->dst_scale), zp);
+    s.most = quantized_bound(p, s.is_bound ? high : INFINITY, fabsf(a->dst_scale), zp);
     return s;
 }
 
@@ -209,6 +237,33 @@ QK_INLINE qv_f quotient(const shared *s, qv_f x) {
     x = qv_max(qv_neg(s->limit), qv_min(s->limit, x));
     const qv_f q = qv_fma(x, s->recip, qv_mul(x, s->low));
     return qv_fma(qv_fnma(q, s->scale, x), s->recip, q);
+}
+
+/* Quantized bytes by way of fixed-point numbers. False, and nothing written, when one is not sure. */
+QK_INLINE bool store_fixed(const shared *s, bool is_signed, char *to, size_t n, block v) {
+    iblock w;
+    QK_FOUR_TIMES(k, w.v[k] = qv_set1i(QK_FIXED_SURE));
+    QV_EACH(w.v[k] = QKX(fixed)(v.v[k], s->factor, s->shift));
+    if (!qkw_fixed_all_sure(w.v)) return false;
+    if (n >= BLOCK) {
+        const qkw_i least = QKW(set1_epi8)((int8_t)s->least), most = QKW(set1_epi8)((int8_t)s->most);
+        if (is_signed)
+            qkw_store(to, QKW(min_epi8)(QKW(max_epi8)(QKX(fixed_bytes)(w.v, true), least), most));
+        else
+            qkw_store(to, QKW(min_epu8)(QKW(max_epu8)(QKX(fixed_bytes)(w.v, false), least), most));
+    } else {
+        const qkw_i least = qv_set1i(s->least), most = qv_set1i(s->most);
+        QK_FOUR_TIMES(k, w.v[k] = QKW(min_epi32)(QKW(max_epi32)(qv_srai(w.v[k], 16), least), most));
+        qv_store1(to, n, w.v, is_signed);
+    }
+    return true;
+}
+
+/* The same by way of the quotients: rare, and kept out of the loops, whose vectors stay in registers for it. */
+static __attribute__((noinline)) void store_quotients(const shared *s, bool is_signed, char *to, size_t n, block v) {
+    iblock q;
+    QK_FOUR_TIMES(k, q.v[k] = qv_to_int(qv_min(qv_set1(255.0f), qv_add(quotient(s, v.v[k]), s->zp))));
+    qv_store1(to, n, q.v, is_signed);
 }
 
 /* The accumulator's integers with all that is added to them. */
@@ -287,6 +342,10 @@ QK_INLINE void run_row(const qk_post *p, const qk_post_args *a, const shared *s,
         if (qk_post_has_operand(p->steps[i].op)) w = operand_of(p, a, i, row, col, n);
         v = apply(&p->steps[i], v, w);
     }
+    if (s->is_fixed) {
+        if (!store_fixed(s, p->dst == QDQ_DTYPE_S8, to, n, v)) store_quotients(s, p->dst == QDQ_DTYPE_S8, to, n, v);
+        return;
+    }
     if (p->dst_quantized) QK_FOUR_TIMES(k, v.v[k] = quotient(s, v.v[k]));
     if (p->dst_has_zp) QK_FOUR_TIMES(k, v.v[k] = qv_add(v.v[k], s->zp));
     store(p->dst, to, n, v);
@@ -294,38 +353,40 @@ QK_INLINE void run_row(const qk_post *p, const qk_post_args *a, const shared *s,
 
 /* ---- the common programs: (acc [+ col_add]) * scale [+ bias], relu or clip, to bytes or f32 ------------------------------------ */
 
-typedef enum form { TO_BYTES, TO_FLOATS, FLOATS } form; /* s32 to bytes, s32 to f32, f32 to f32 */
+/* s32 to bytes, s32 to f32, f32 to f32, f32 to bytes */
+typedef enum form { TO_BYTES, TO_FLOATS, FLOATS, FLOATS_TO_BYTES } form;
+/* No steps, zero point or quotient but what saturation brings anyway; all of them; and bytes in fixed point. */
+typedef enum ending { BARE, FULL, FIXED } ending;
 
-/* Relu or clip, then rounding; no other steps. */
+/* Relu or clip, then rounding, to f32 relu alone; no other steps. */
 static bool are_plain_steps(const qk_post *p) {
-    uint32_t i = 0;
-    const qk_post_step *s = p->steps;
-    if (i < p->n_steps &&
-        ((s->op == QK_POST_RELU && s->alpha == 0.0f) || (s->op == QK_POST_CLIP && p->dst != QDQ_DTYPE_F32)))
-        i++;
-    if (i < p->n_steps && p->steps[i].op == QK_POST_ROUND && p->dst != QDQ_DTYPE_F32) i++;
-    return i == p->n_steps;
+    float low, high;
+    bool is_rounded;
+    if (!qk_post_bounds(p, &low, &high, &is_rounded)) return false;
+    return p->dst != QDQ_DTYPE_F32 || p->n_steps == 0 || (p->n_steps == 1 && p->steps[0].op == QK_POST_RELU);
 }
 
 static bool is_plain(const qk_post *p) {
-    const bool bytes = p->dst == QDQ_DTYPE_U8 || p->dst == QDQ_DTYPE_S8, floats = p->dst == QDQ_DTYPE_F32;
+    const bool bytes = is_bytes(p), floats = p->dst == QDQ_DTYPE_F32;
     const bool scaled = p->scale == QK_POST_SCALE_COL || p->scale == QK_POST_SCALE_COMMON;
     if (p->has_add_common || p->has_row_sum || p->bias_first || p->bias_per_row || !are_plain_steps(p)) return false;
     if (p->bias != QDQ_DTYPE_UNDEF && p->bias != QDQ_DTYPE_F32) return false;
     if (floats && (p->dst_quantized || p->dst_has_zp)) return false;
-    if (p->acc == QDQ_DTYPE_F32) return floats && !p->has_col_add && (scaled || p->scale == QK_POST_SCALE_NONE);
+    if (p->acc == QDQ_DTYPE_F32)
+        return (floats || (bytes && p->dst_quantized)) && (scaled || p->scale == QK_POST_SCALE_NONE);
     return p->acc == QDQ_DTYPE_S32 && (bytes || floats) && scaled;
 }
 
-/* n columns in n_vectors vectors, of all rows. Scales, compensations and biases of the columns stay in registers. `is_bare`: no steps,
- * zero point or quotient but what saturation brings anyway. n_vectors, the form, has_bias and is_bare are constants of the caller,
- * and so is n when the last vector is full. */
+/* n columns in n_vectors vectors, of all rows. Scales, compensations and biases of the columns stay in registers. n_vectors, the
+ * form, has_bias and the ending are constants of the caller, and so is n when the last vector is full. */
 QK_INLINE void run_plain(const qk_post *p, const qk_post_args *a, const shared *s, const char *acc, size_t acc_bytes,
                          size_t row, size_t n_rows, size_t col, size_t n, size_t n_vectors, form to_what, bool has_bias,
-                         bool is_bare) {
+                         ending end) {
 #define EACH_VECTOR(...) QK_FOUR_TIMES(k, if ((size_t)k < n_vectors) __VA_ARGS__)
-    const bool is_signed = p->dst == QDQ_DTYPE_S8, has_add = p->has_col_add && to_what != FLOATS;
-    const bool has_scale = to_what != FLOATS || p->scale != QK_POST_SCALE_NONE;
+    const bool of_floats = to_what == FLOATS || to_what == FLOATS_TO_BYTES;
+    const bool to_bytes = to_what == TO_BYTES || to_what == FLOATS_TO_BYTES;
+    const bool is_signed = p->dst == QDQ_DTYPE_S8, has_add = p->has_col_add && !of_floats;
+    const bool has_scale = !of_floats || p->scale != QK_POST_SCALE_NONE;
     const bool has_first = p->n_steps > 0 && p->steps[0].op != QK_POST_ROUND;
     const bool is_relu = has_first && p->steps[0].op == QK_POST_RELU, is_clip = has_first && !is_relu;
     const bool is_rounded = p->n_steps > has_first, is_quotient = p->dst_quantized;
@@ -340,27 +401,33 @@ QK_INLINE void run_plain(const qk_post *p, const qk_post_args *a, const shared *
         EACH_VECTOR(scale.v[k] = qv_mul(common, qv_of_bits(qv_load4(a->scale + col + QV_LANES * k, QV_LEFT(n, k)))));
     if (has_bias)
         EACH_VECTOR(bias.v[k] = qv_of_bits(qv_load4((const float *)a->bias + col + QV_LANES * k, QV_LEFT(n, k))));
-    const ptrdiff_t elem = to_what == TO_BYTES ? 1 : 4;
+    const ptrdiff_t elem = to_bytes ? 1 : 4;
+    const ptrdiff_t step = a->dst_stride * elem;
+    const shared own = *s; /* in registers, whatever is stored to */
+    size_t unsure = 0;     /* rows */
     char *to = (char *)a->dst + ((ptrdiff_t)row * a->dst_stride + (ptrdiff_t)col) * elem;
-    for (size_t r = 0; r < n_rows; r++, acc += acc_bytes, to += a->dst_stride * elem) {
+    for (size_t r = 0; r < n_rows; r++, acc += acc_bytes, to += step) {
         iblock q;
-        block v;
+        block v = same(0.0f);
         QK_FOUR_TIMES(k, q.v[k] = qv_set1i(0));
         EACH_VECTOR(q.v[k] = qv_load4(acc + 4 * QV_LANES * k, QV_LEFT(n, k)));
         if (has_add) EACH_VECTOR(q.v[k] = qv_addi(q.v[k], add.v[k]));
-        EACH_VECTOR(v.v[k] = to_what == FLOATS ? qv_of_bits(q.v[k]) : qv_of_int(q.v[k]));
+        EACH_VECTOR(v.v[k] = of_floats ? qv_of_bits(q.v[k]) : qv_of_int(q.v[k]));
         if (has_scale) EACH_VECTOR(v.v[k] = qv_mul(v.v[k], scale.v[k]));
         if (has_bias) EACH_VECTOR(v.v[k] = qv_add(v.v[k], bias.v[k]));
-        if (!is_bare) {
+        /* where most are on ties, the bytes are not tried */
+        if (end == FIXED && 4 * unsure <= r + 16 && store_fixed(&own, is_signed, to, n, v)) continue;
+        if (end != BARE) {
             if (is_relu) EACH_VECTOR(v.v[k] = qv_max(low, v.v[k]));
             if (is_clip) EACH_VECTOR(v.v[k] = CLIP(v.v[k], low, high));
+            if (to_bytes && is_rounded) EACH_VECTOR(v.v[k] = qv_rint(v.v[k]));
         }
-        if (!is_bare && to_what == TO_BYTES) {
-            if (is_rounded) EACH_VECTOR(v.v[k] = qv_rint(v.v[k]));
-            if (is_quotient) EACH_VECTOR(v.v[k] = quotient(s, v.v[k]));
-            EACH_VECTOR(v.v[k] = qv_add(v.v[k], s->zp));
-        }
-        if (to_what == TO_BYTES) {
+        if (end == FIXED) {
+            unsure++;
+            store_quotients(s, is_signed, to, n, v);
+        } else if (to_bytes) {
+            if (end == FULL && is_quotient) EACH_VECTOR(v.v[k] = quotient(s, v.v[k]));
+            if (end == FULL) EACH_VECTOR(v.v[k] = qv_add(v.v[k], s->zp));
             EACH_VECTOR(q.v[k] = qv_to_int(qv_min(qv_set1(255.0f), v.v[k])));
             qv_store1(to, n, q.v, is_signed);
         } else {
@@ -373,52 +440,61 @@ QK_INLINE void run_plain(const qk_post *p, const qk_post_args *a, const shared *
 /* The forms of run_plain: less than a vector, and whole ones. */
 typedef void plain_fn(const qk_post *p, const qk_post_args *a, const shared *s, const char *acc, size_t acc_bytes,
                       size_t row, size_t n_rows, size_t col, size_t n_cols);
-#define PLAIN(name, n_vectors, n, to_what, has_bias, is_bare)                                                          \
+#define PLAIN(name, n_vectors, n, to_what, has_bias, end)                                                              \
     static void name(const qk_post *p, const qk_post_args *a, const shared *s, const char *acc, size_t acc_bytes,      \
                      size_t row, size_t n_rows, size_t col, size_t n_cols) {                                           \
         (void)n_cols;                                                                                                  \
-        run_plain(p, a, s, acc, acc_bytes, row, n_rows, col, n, n_vectors, to_what, has_bias, is_bare);                \
+        run_plain(p, a, s, acc, acc_bytes, row, n_rows, col, n, n_vectors, to_what, has_bias, end);                    \
     }
-#define PLAINS(name, to_what, has_bias, is_bare)                                                                       \
-    PLAIN(name##0, 1, n_cols, to_what, has_bias, is_bare)                                                              \
-    PLAIN(name##1, 1, QV_LANES, to_what, has_bias, is_bare)                                                            \
-    PLAIN(name##2, 2, 2 * QV_LANES, to_what, has_bias, is_bare)                                                        \
-    PLAIN(name##3, 3, 3 * QV_LANES, to_what, has_bias, is_bare)                                                        \
-    PLAIN(name##4, 4, BLOCK, to_what, has_bias, is_bare)
+#define PLAINS(name, to_what, has_bias, end)                                                                           \
+    PLAIN(name##0, 1, n_cols, to_what, has_bias, end)                                                                  \
+    PLAIN(name##1, 1, QV_LANES, to_what, has_bias, end)                                                                \
+    PLAIN(name##2, 2, 2 * QV_LANES, to_what, has_bias, end)                                                            \
+    PLAIN(name##3, 3, 3 * QV_LANES, to_what, has_bias, end)                                                            \
+    PLAIN(name##4, 4, BLOCK, to_what, has_bias, end)
 #define PLAIN_FORMS(name, to_what)                                                                                     \
-    PLAINS(name, to_what, false, false)                                                                                \
-    PLAINS(name##_bare, to_what, false, true)                                                                          \
-    PLAINS(name##_bias, to_what, true, false)                                                                          \
-    PLAINS(name##_bias_bare, to_what, true, true)
+    PLAINS(name##_bare, to_what, false, BARE)                                                                          \
+    PLAINS(name##_full, to_what, false, FULL)                                                                          \
+    PLAINS(name##_bias_bare, to_what, true, BARE)                                                                      \
+    PLAINS(name##_bias_full, to_what, true, FULL)
 PLAIN_FORMS(bytes, TO_BYTES)
 PLAIN_FORMS(to_floats, TO_FLOATS)
 PLAIN_FORMS(floats, FLOATS)
+PLAINS(bytes_fixed, TO_BYTES, false, FIXED)
+PLAINS(bytes_bias_fixed, TO_BYTES, true, FIXED)
+PLAINS(floats_fixed, FLOATS_TO_BYTES, false, FIXED)
+PLAINS(floats_bias_fixed, FLOATS_TO_BYTES, true, FIXED)
 
 #define NAMES(name)                                                                                                    \
     { name##0, name##1, name##2, name##3, name##4 }
 #define FORM_NAMES(name)                                                                                               \
     {                                                                                                                  \
-        {NAMES(name), NAMES(name##_bare)}, {                                                                           \
-            NAMES(name##_bias), NAMES(name##_bias_bare)                                                                \
+        {NAMES(name##_bare), NAMES(name##_full)}, {                                                                    \
+            NAMES(name##_bias_bare), NAMES(name##_bias_full)                                                           \
         }                                                                                                              \
     }
-/* By form, bias, bareness, whole vectors. */
+/* By form, bias, bare or full, whole vectors; and of FIXED, by the type of the accumulator. */
 static plain_fn *const plain_forms[3][2][2][5] = {FORM_NAMES(bytes), FORM_NAMES(to_floats), FORM_NAMES(floats)};
+static plain_fn *const fixed_forms[2][2][5] = {{NAMES(bytes_fixed), NAMES(bytes_bias_fixed)},
+                                               {NAMES(floats_fixed), NAMES(floats_bias_fixed)}};
 
-QK_INLINE void run_plains(const qk_post *p, const qk_post_args *a, const char *acc, size_t acc_stride, size_t row,
-                          size_t n_rows, size_t col, size_t n_cols) {
-    const form to_what = p->acc == QDQ_DTYPE_F32 ? FLOATS : p->dst == QDQ_DTYPE_F32 ? TO_FLOATS : TO_BYTES;
+/* False: not a job for these loops. */
+QK_INLINE bool run_plains(const qk_post *p, const qk_post_args *a, const shared *s, const char *acc, size_t acc_stride,
+                          size_t row, size_t n_rows, size_t col, size_t n_cols) {
+    const bool of_floats = p->acc == QDQ_DTYPE_F32, has_bias = p->bias != QDQ_DTYPE_UNDEF;
+    const form to_what = of_floats ? FLOATS : p->dst == QDQ_DTYPE_F32 ? TO_FLOATS : TO_BYTES;
     /* the floor of a relu is what u8 saturates to */
     const bool no_steps =
         p->n_steps == 0 || (p->n_steps == 1 && p->steps[0].op == QK_POST_RELU && p->dst == QDQ_DTYPE_U8);
     const bool is_bare = no_steps && !p->dst_has_zp && !p->dst_quantized;
-    const shared s = share(p, a);
-    plain_fn *const *forms = plain_forms[to_what][p->bias != QDQ_DTYPE_UNDEF][is_bare];
+    plain_fn *const *forms = s->is_bound ? fixed_forms[of_floats][has_bias] : plain_forms[to_what][has_bias][!is_bare];
+    if (of_floats && is_bytes(p) && !s->is_bound) return false;
     for (size_t c = 0, n; c < n_cols; c += n) {
         const size_t left = n_cols - c, vectors = left >= BLOCK ? 4 : left / QV_LANES;
         n = vectors == 0 ? left : vectors * QV_LANES;
-        forms[vectors](p, a, &s, acc + 4 * c, 4 * acc_stride, row, n_rows, col + c, n);
+        forms[vectors](p, a, s, acc + 4 * c, 4 * acc_stride, row, n_rows, col + c, n);
     }
+    return true;
 }
 
 /* The accumulator is the result. */
@@ -447,11 +523,8 @@ QK_INLINE void post_run(const qk_post *p, const qk_post_args *a, const void *acc
         copy_rows(a, from, acc_stride, row, n_rows, col, n_cols);
         return;
     }
-    if (is_plain(p)) {
-        run_plains(p, a, from, acc_stride, row, n_rows, col, n_cols);
-        return;
-    }
     const shared s = share(p, a);
+    if (is_plain(p) && run_plains(p, a, &s, from, acc_stride, row, n_rows, col, n_cols)) return;
     for (size_t r = 0; r < n_rows; r++) {
         const char *at = from + r * acc_stride * acc_elem;
         size_t i = 0;
