@@ -95,6 +95,24 @@ std::vector<float> awkward(float step) {
     return v;
 }
 
+void every_level_quantizes(const qk_tf &t, const std::vector<float> &x) {
+    Cap cap;
+    for (int level = 0; level < QK_ISA_COUNT; level++) {
+        if (!qk_isa_host_has(qk_isa(level))) continue;
+        qk_isa_set_cap(qk_isa(level));
+        std::vector<uint8_t> y(x.size() * 4);
+        qk_tf_quantize(qk_tf_choose(t.stored, nullptr), &t, x.data(), y.data(), x.size());
+        for (size_t i = 0; i < x.size(); i++)
+            ASSERT_EQ(get(y.data(), t.stored, i), quantized(t, x[i]))
+                << qk_isa_name(qk_isa(level)) << " form " << t.form << " dtype " << t.stored << " factor " << t.factor
+                << " low " << t.low << " base " << t.base << " x " << x[i];
+    }
+}
+
+void every_level_quantizes(const qk_tf &t) {
+    every_level_quantizes(t, awkward(t.factor > 0 ? 1.0f / t.factor : 0.01f));
+}
+
 struct Form {
     qk_tf_form form;
     bool even;
@@ -102,7 +120,6 @@ struct Form {
 };
 
 TEST(Tf, EveryLevelQuantizesByTheFormula) {
-    Cap cap;
     const Form forms[] = {{QK_TF_OFFSET, false, -6.0f, 6.0f},  {QK_TF_OFFSET, false, 0.0f, 1.0f},
                           {QK_TF_STEPS, false, -1.0f, 3.0f},   {QK_TF_SCALED, false, -12.8f, 12.7f},
                           {QK_TF_SCALED, true, -12.8f, 12.7f}, {QK_TF_SCALED, true, -127.0f, 127.0f},
@@ -120,17 +137,50 @@ TEST(Tf, EveryLevelQuantizesByTheFormula) {
                              std::round(f.low * factor) - float(type.lo),
                              type.lo < 0 ? float((type.hi - type.lo + 1) / 2) : 0.0f,
                              d == QDQ_DTYPE_S32 ? 2147483520.0f : float(type.hi)};
-            const std::vector<float> x = awkward(1.0f / factor);
-            for (int level = 0; level < QK_ISA_COUNT; level++) {
-                if (!qk_isa_host_has(qk_isa(level))) continue;
-                qk_isa_set_cap(qk_isa(level));
-                const qk_tf_row *row = qk_tf_choose(d, nullptr);
-                std::vector<uint8_t> y(x.size() * 4);
-                qk_tf_quantize(row, &t, x.data(), y.data(), x.size());
-                for (size_t i = 0; i < x.size(); i++)
-                    ASSERT_EQ(get(y.data(), d, i), quantized(t, x[i]))
-                        << qk_isa_name(qk_isa(level)) << " form " << f.form << " dtype " << d << " x " << x[i];
-            }
+            every_level_quantizes(t);
+        }
+}
+
+// Bounds inside of the type's, on a tie and beside one; numbers that are not of the usual: bytes take the plain way there.
+TEST(Tf, BoundsAndNumbersOfAllKinds) {
+    for (qdq_dtype d : {QDQ_DTYPE_U8, QDQ_DTYPE_S8}) {
+        const float lowest = float(type_of(d).lo), half = d == QDQ_DTYPE_S8 ? 128.0f : 0.0f;
+        const qk_tf tfs[] = {
+            {d, QK_TF_OFFSET, false, -1.28f, 1.27f, 97.3f, 0, half, 0},
+            {d, QK_TF_OFFSET, false, 5.0f, 5.0f, 255.0f, 0, half, 0},
+            {d, QK_TF_OFFSET, false, 1.0f, -1.0f, 100.0f, 0, half, 0},
+            {d, QK_TF_OFFSET, false, -6.0f, 6.0f, 83.0f, 0, half, 0},
+            {d, QK_TF_OFFSET, false, -6.0f, 6.0f, 90.0f, 0, half, 0},
+            {d, QK_TF_OFFSET, false, -1.0f, 1.0f, -100.0f, 0, half, 0},
+            {d, QK_TF_OFFSET, false, -1.0f, 1.0f, 100.0f, 0, 100.25f, 0},
+            {d, QK_TF_OFFSET, false, -1.0f, 1.0f, 100.0f, 0, -300.0f, 0},
+            {d, QK_TF_OFFSET, false, -1e-38f, 1e-38f, 1e38f, 0, half, 0},
+            {d, QK_TF_STEPS, false, 0, 0, 97.3f, -3.0f, half, 100.0f},
+            {d, QK_TF_STEPS, false, 0, 0, 97.3f, 512.0f, half, 99.5f},
+            {d, QK_TF_STEPS, false, 0, 0, 97.3f, 2.5f, half, 127.0f},
+            {d, QK_TF_STEPS, false, 0, 0, 97.3f, -70000.0f, half, 127.0f},
+            {d, QK_TF_STEPS, false, 0, 0, 97.3f, 0.0f, half, lowest - 1.0f},
+            {d, QK_TF_STEPS, false, 0, 0, 97.3f, 0.0f, half, NAN},
+            {d, QK_TF_SCALED, true, -0.5f, 0.5f, 97.0f, 0, half, 0},
+            {d, QK_TF_SCALED, false, -0.5f, 0.5f, 97.0f, 0, half, 0},
+            {d, QK_TF_SCALED, false, 0.25f, 1e30f, 97.3f, 0, half, 0},
+            {d, QK_TF_SCALED, true, -1.0f, 1.0f, 0.0f, 0, half, 0},
+            {d, QK_TF_SCALED, true, -1.0f, NAN, 100.0f, 0, half, 0},
+        };
+        for (const qk_tf &t : tfs)
+            every_level_quantizes(t);
+    }
+}
+
+// Long stretches on ties, which begin and end anywhere.
+TEST(Tf, TiesForLong) {
+    for (size_t first : {0, 1, 70, 128})
+        for (size_t last : {1000, 1001, 1290, 1300}) {
+            std::vector<float> x(1300);
+            for (size_t i = 0; i < x.size(); i++)
+                x[i] = float(i % 256) - 128.0f + (i >= first && i < last ? 0.5f : 0.3f);
+            every_level_quantizes({QDQ_DTYPE_S8, QK_TF_SCALED, true, -128.0f, 127.0f, 1.0f, 0, 128.0f, 0}, x);
+            every_level_quantizes({QDQ_DTYPE_S8, QK_TF_OFFSET, false, -128.0f, 127.0f, 1.0f, 0, 128.0f, 0}, x);
         }
 }
 
@@ -138,25 +188,34 @@ TEST(Tf, EveryLevelDequantizesByTheFormula) {
     Cap cap;
     for (qdq_dtype d : kStored) {
         const Type type = type_of(d);
-        const qk_tf t = {
-            d, QK_TF_OFFSET, false, 0, 0, 0.0237f, -1.37f, type.lo < 0 ? float((type.hi - type.lo + 1) / 2) : 0.0f, 0};
+        const float half = type.lo < 0 ? float((type.hi - type.lo + 1) / 2) : 0.0f;
+        // factor, base, half
+        const float lines[][3] = {{0.0237f, -1.37f, half}, {-0.0237f, -0.0f, half}, {0.0237f, 1.0f, half + 0.25f},
+                                  {0.0237f, 1.0f, -7.0f},  {0.0237f, 1.0f, 3e7f},   {1e-40f, 0.0f, half},
+                                  {3e38f, 1.0f, half},     {0.5f, NAN, half},       {NAN, 0.0f, half},
+                                  {0.1f, -12.8f, 200.0f}};
         std::vector<uint8_t> q(4 * 1000);
         uint64_t seed = 9;
         for (auto &b : q)
             b = uint8_t(kd_next(&seed));
-        for (int level = 0; level < QK_ISA_COUNT; level++) {
-            if (!qk_isa_host_has(qk_isa(level))) continue;
-            qk_isa_set_cap(qk_isa(level));
-            std::vector<float> x(1000);
-            qk_tf_dequantize(qk_tf_choose(d, nullptr), &t, q.data(), x.data(), x.size());
-            for (size_t i = 0; i < x.size(); i++) {
-                volatile float v = float(get(q.data(), d, i));
-                v = v + t.half;
-                v = v * t.factor;
-                v = v + t.base;
-                ASSERT_EQ(x[i], float(v)) << qk_isa_name(qk_isa(level)) << " dtype " << d << " i " << i;
+        for (const auto &line : lines)
+            for (int level = 0; level < QK_ISA_COUNT; level++) {
+                if (!qk_isa_host_has(qk_isa(level))) continue;
+                qk_isa_set_cap(qk_isa(level));
+                const qk_tf t = {d, QK_TF_OFFSET, false, 0, 0, line[0], line[1], line[2], 0};
+                std::vector<float> x(1000);
+                qk_tf_dequantize(qk_tf_choose(d, nullptr), &t, q.data(), x.data(), x.size());
+                for (size_t i = 0; i < x.size(); i++) {
+                    volatile float v = float(get(q.data(), d, i));
+                    v = v + t.half;
+                    v = v * t.factor;
+                    v = v + t.base;
+                    const float want = v;
+                    ASSERT_TRUE(std::isnan(want) ? std::isnan(x[i]) : memcmp(&x[i], &want, sizeof want) == 0)
+                        << qk_isa_name(qk_isa(level)) << " dtype " << d << " i " << i << " factor " << t.factor
+                        << " half " << t.half << ": " << x[i] << " for " << want;
+                }
             }
-        }
     }
 }
 

@@ -26,9 +26,9 @@ QK_INLINE bool qkw_all_sure(const qkw_i w[4], qkw_i bits) {
 }
 
 QK_INLINE bool qkw_fixed_all_sure(const qkw_i w[4]) {
-    __mmask16 sure = 0xffff;
-    QK_FOUR_TIMES(k, sure = qk512_fixed_sure(sure, w[k]));
-    return sure == 0xffff;
+    /* a sum is sure when its lower half is 16 at least */
+    const qkw_i a = _mm512_min_epu16(w[0], w[1]), b = _mm512_min_epu16(w[2], w[3]);
+    return _mm512_test_epi32_mask(_mm512_min_epu16(a, b), _mm512_set1_epi32(QK_FIXED_SURE)) == 0xffff;
 }
 
 QK_INLINE qkw_i qkw_load(const void *p) {
