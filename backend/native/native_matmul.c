@@ -18,6 +18,7 @@ enum {
     TILE_BYTES = 256 * 1024, /* of the rows that meet one panel after the other */
     PART_ROWS = 6,           /* fewer are no part of their own */
     FEW_ROWS = 12,           /* do not pay for packing what can be read where it lies */
+    LINE_PANELS = 8,         /* of their columns at a time */
     FOLD_K = 16384,          /* sums of so many products and a bias of up to 2^30 fit in s32 */
 };
 #define GRAIN_INT8 3e5 /* multiplications that pay for another thread */
@@ -60,7 +61,7 @@ typedef struct mm_job {
     const int32_t *bias; /* folded; NULL: not */
     const qk_post *post;
     qk_post_fn *post_fn;
-    bool has_end, packs_as_it_goes;
+    bool has_end, packs_as_it_goes, is_line; /* weights are not packed at all */
     size_t m_parts, n_units, chunk;
 } mm_job;
 
@@ -319,6 +320,27 @@ static void run_panel(const mm_job *job, mm_block *b, int chunk, size_t mat, siz
     run_block(&one, begin, end, panel, panel + 1);
 }
 
+/* A few rows by the columns of panels first … last - 1, whose weights stay where they are. */
+static bool run_line(const mm_job *job, const mm_block *b, size_t mat, size_t first, size_t last) {
+    const mm_impl *mm = job->mm;
+    const qk_igemm_source s = source_of(&mm->weights, job->bufs[mm->wei], mat);
+    const int32_t zero = qdqi_native_zp(job->bufs, mm->args.zp_src) + mm->gemm.src_shift;
+    int32_t acc[LINE_PANELS * QK_IGEMM_COLS];
+    for (size_t p = first; p < last; p += LINE_PANELS) {
+        const size_t end = last - p < LINE_PANELS ? last : p + LINE_PANELS, col = p * QK_IGEMM_COLS;
+        const size_t n = (end * QK_IGEMM_COLS < mm->n ? end * QK_IGEMM_COLS : mm->n) - col;
+        memset(acc, 0, n * sizeof *acc);
+        make_col_add(job, mat, acc, col,
+                     n); /* zero is taken off beforehand: no more than what the weights' zero points add */
+        for (size_t r = 0; r < mm->m; r++) {
+            if (!mm->gemm.line(&mm->gemm, (const uint8_t *)b->src + (ptrdiff_t)r * b->row_bytes, zero, &s, col, n, acc))
+                return false;
+            job->post_fn(job->post, b->args, acc, 0, r, 1, col, n);
+        }
+    }
+    return true;
+}
+
 /* A chunk of units; a unit is a panel of a part of the rows of a batch. */
 static void product_chunk(int i, void *arg) {
     const mm_job *job = arg;
@@ -345,6 +367,10 @@ static void product_chunk(int i, void *arg) {
                           .row_bytes = row_bytes,
                           .has_end = job->has_end};
         if (job->has_end) block.end = end_of(job, a.col_add, a.dst);
+        if (job->is_line && run_line(job, &block, mat, first, last)) {
+            u += last - first;
+            continue;
+        }
         if (!job->packs_as_it_goes)
             run_block(&block, top, bottom, first, last);
         else
@@ -384,6 +410,7 @@ static qdq_status run(const void *impl, void *const *bufs, const qdq_engine *eng
         job.m_parts = parts < most ? parts : most;
     }
     job.packs_as_it_goes = !mm->packed && mm->n_mats == mm->n_batch && job.m_parts == 1;
+    job.is_line = job.packs_as_it_goes && mm->m <= mm->gemm.line_rows;
     job.n_units = (mm->packed || job.packs_as_it_goes ? 0 : mm->n_mats * mm->gemm.n_panels) +
                   (mm->copy_src || mm->has_zw ? mm->n_batch : 0);
     if (job.n_units != 0) {

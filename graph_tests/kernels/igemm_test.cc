@@ -130,6 +130,86 @@ TEST_F(Igemm, NothingSaturates) {
         }
 }
 
+TEST_F(Igemm, BytesOfAnyStrideArePackedAlike) {
+    const size_t kcs[] = {1, 3, 4, 6, 32, 33, 37, 63}, ns[] = {1, 15, 16, 33, 64, 70};
+    uint64_t seed = 51;
+    for (size_t kc : kcs)
+        for (size_t n : ns) {
+            const qdq_dtype type = (kc + n) % 2 ? QDQ_DTYPE_S8 : QDQ_DTYPE_U8;
+            const ptrdiff_t any_k = ptrdiff_t(2 * n + 1), any_n = 2;
+            GuardedBytes rows(kc * n), columns(kc * n), apart((kc - 1) * size_t(any_k) + (n - 1) * 2 + 1);
+            for (size_t k = 0; k < kc; k++)
+                for (size_t c = 0; c < n; c++)
+                    rows.at_end()[k * n + c] = columns.at_begin()[c * kc + k] =
+                        apart.at_end()[k * size_t(any_k) + 2 * c] = uint8_t(kd_next(&seed));
+            EachLevel({QDQ_DTYPE_S8, type, kc, n, false}, [&](const qk_igemm &g) {
+                const qk_igemm_source sources[] = {{rows.at_end(), type, ptrdiff_t(n), 1},
+                                                   {columns.at_begin(), type, 1, ptrdiff_t(kc)},
+                                                   {apart.at_end(), type, any_k, any_n}};
+                std::vector<uint8_t> packed[3];
+                for (size_t i = 0; i < 3; i++) {
+                    packed[i].assign(g.packed_bytes, 0);
+                    qk_igemm_pack(&g, &sources[i], packed[i].data(), 0, g.n_panels);
+                }
+                ASSERT_EQ(packed[1], packed[0]);
+                ASSERT_EQ(packed[2], packed[0]);
+            });
+        }
+}
+
+// A row by weights where they lie, which end at a page or begin with one.
+TEST_F(Igemm, ALineIsThePackedProduct) {
+    const size_t kcs[] = {1, 2, 15, 16, 31, 33, 64, 100, 1023, 1024, 1025, 2100},
+                 ns[] = {1, 4, 7, 16, 31, 64, 129, 300};
+    uint64_t seed = 15;
+    size_t i = 0;
+    for (size_t kc : kcs)
+        for (size_t step = 0; step < 4; step++, i++) {
+            const size_t n = ns[i * 3 % (sizeof ns / sizeof ns[0])];
+            const Form f = {i % 2 ? QDQ_DTYPE_S8 : QDQ_DTYPE_U8, i / 2 % 2 ? QDQ_DTYPE_S8 : QDQ_DTYPE_U8, kc, n,
+                            (i + i / 4) % 2 == 0};
+            GuardedBytes a(kc), w(kc * n);
+            for (bool at_end : {true, false}) {
+                uint8_t *row = at_end ? a.at_end() : a.at_begin(), *weights = at_end ? w.at_end() : w.at_begin();
+                for (size_t k = 0; k < kc; k++)
+                    row[k] = at_end ? uint8_t(kd_next(&seed)) : f.src == QDQ_DTYPE_S8 ? 0x80 : 0xff;
+                for (size_t k = 0; k < kc * n; k++)
+                    weights[k] = at_end ? uint8_t(kd_next(&seed)) : f.weights == QDQ_DTYPE_S8 ? 0x80 : 0xff;
+                const qk_igemm_source s = {weights, f.weights, ptrdiff_t(f.transposed ? 1 : n),
+                                           ptrdiff_t(f.transposed ? kc : 1)};
+                const int32_t zero = at_end ? 77 : 255, source = f.src == QDQ_DTYPE_S8 ? 128 : 0,
+                              shift = f.weights == QDQ_DTYPE_U8 ? 128 : 0;
+                const size_t first = n / 3;
+                std::vector<int32_t> want(n - first);
+                for (size_t c = first; c < n; c++)
+                    for (size_t k = 0; k < kc; k++)
+                        want[c - first] += (Value(f.src, row[k]) + source - zero) *
+                                           (Value(f.weights, weights[f.transposed ? c * kc + k : k * n + c]) - shift);
+                for (int isa = 0; isa < QK_ISA_COUNT; isa++) {
+                    if (!qk_isa_host_has(qk_isa(isa))) continue;
+                    qk_isa_set_cap(qk_isa(isa));
+                    qk_igemm g = {};
+                    g.src = f.src;
+                    g.weights = f.weights;
+                    g.kc = kc;
+                    g.n = n;
+                    ASSERT_TRUE(qk_igemm_init(&g));
+                    ASSERT_EQ(g.line == nullptr, g.line_rows == 0);
+                    if (g.line == nullptr) continue;
+                    SCOPED_TRACE(std::string(qk_isa_name(qk_isa(isa))) + " " + Name(f));
+                    std::vector<int32_t> acc(n - first, 1);
+                    ASSERT_TRUE(g.line(&g, row, zero, &s, first, n - first, acc.data()));
+                    ASSERT_EQ(acc, want);
+                    EXPECT_FALSE(g.line(&g, row, 256, &s, first, n - first, acc.data()));
+                    EXPECT_FALSE(g.line(&g, row, -1, &s, first, n - first, acc.data()));
+                    qk_igemm_source apart = s;
+                    apart.k_stride = apart.n_stride = 2;
+                    EXPECT_FALSE(g.line(&g, row, zero, &apart, 0, 1, acc.data()));
+                }
+            }
+        }
+}
+
 TEST_F(Igemm, FloatSumsAreWithinTheirBoundAndDoNotDependOnTheTile) {
     const size_t kcs[] = {1, 2, 7, 16, 33, 100}, ns[] = {1, 8, 15, 17, 40, 64, 70};
     uint64_t seed = 3;

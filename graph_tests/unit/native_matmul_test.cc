@@ -154,6 +154,27 @@ TEST_F(NativeMatmul, LargeProductsAreSplitRight) {
     }
 }
 
+// Weights that are not constant; more columns than are done at a time, in two products of two threads.
+TEST_F(NativeMatmul, AFewRowsReadWeightsWhereTheyLie) {
+    Random r;
+    for (int i = 0; i < 8; i++) {
+        Request q(r);
+        const int64_t m = 1 + i % 2, k = 21, n = 530;
+        q.src = {2, m, k};
+        q.wei = {2, k, n};
+        q.dst = {2, m, n};
+        q.src_t = i & 2 ? QDQ_DTYPE_S8 : QDQ_DTYPE_U8;
+        q.wei_t = i & 1 ? QDQ_DTYPE_U8 : QDQ_DTYPE_S8;
+        q.dst_t = QDQ_DTYPE_U8;
+        q.wei_zp = i % 3 == 0;
+        q.src_zp = q.scales = q.dst_scale = true;
+        q.ta = q.packed = q.factor = false;
+        q.tb = i & 4;
+        for (qk_isa isa : {QK_ISA_avx2, qk_isa(QK_ISA_COUNT - 1)})
+            Check(q, r, isa);
+    }
+}
+
 TEST_F(NativeMatmul, RefusesInTheVocabulary) {
     qdq_error err = {};
     qdqi_dnnl_prim *prim = nullptr;

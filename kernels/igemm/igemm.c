@@ -50,6 +50,17 @@ static qk_igemm_sums_fn *choose_sums(void) {
     return qk_igemm_sums_ref;
 }
 
+static void choose_line(qk_igemm *g) {
+    g->line = NULL;
+    g->line_rows = 0;
+#if defined(__x86_64__)
+    if (g->row_sums == NULL || !qk_isa_has(QK_ISA_avx2)) return;
+    const bool is_wide = qk_isa_has(QK_ISA_avx512);
+    g->line = is_wide ? qk_igemm_line_avx512 : qk_igemm_line_avx2;
+    g->line_rows = is_wide ? 1 : 2;
+#endif
+}
+
 static bool set_sizes(qk_igemm *g) {
     size_t kc, tables;
     if (__builtin_add_overflow(g->kc, g->kr - 1, &kc)) return false;
@@ -81,6 +92,7 @@ bool qk_igemm_init(qk_igemm *g) {
     g->is_paired = rows[i].is_paired;
     g->k_step = g->nr;
     g->row_sums = is_float ? NULL : choose_sums();
+    choose_line(g);
     g->src_shift = g->src == QDQ_DTYPE_S8 ? 128 : 0;
     g->weights_shift = g->weights == QDQ_DTYPE_U8 ? 128 : 0;
     return set_sizes(g);
@@ -120,37 +132,32 @@ typedef struct block {
     const qk_igemm_source *source;
     ptrdiff_t at; /* the source's element of k 0, column 0 */
     uint8_t *out;
-    int32_t *sums; /* of the columns */
+    int32_t *sums, *pairs; /* of the columns; is_paired */
 } block;
 
-/* Element by element: k first … kc - 1 of columns col … end - 1. */
+/* Element by element: k first … kc - 1 of columns col … end - 1, of floats or bytes. */
 static void pack_cells(const block *b, size_t first, size_t col, size_t end) {
     const qk_igemm *g = b->g;
     const qk_igemm_source *s = b->source;
     const uint8_t flip = g->weights_shift != 0 ? 0x80 : 0;
-    for (size_t k = first; k < g->kc; k++) {
+    for (size_t k = first; col < end && k < g->kc; k++) {
         const size_t to = k / g->kr * g->kr * g->nr, in = k % g->kr;
         for (size_t j = col; j < end; j++) {
             const ptrdiff_t from = b->at + (ptrdiff_t)k * s->k_stride + (ptrdiff_t)j * s->n_stride;
-            const size_t cell = g->is_paired ? qk_igemm_paired_at(in, j) : j * g->kr + in;
-            uint8_t *p = b->out + (to + cell) * g->elem_bytes;
+            uint8_t *p = b->out + (to + j * g->kr + in) * g->elem_bytes;
             if (g->elem_bytes == 4) {
                 const float f = load_f32(s->dtype, s->data, from);
                 memcpy(p, &f, sizeof f);
                 continue;
             }
             const int8_t w = (int8_t)(((const uint8_t *)s->data)[from] ^ flip);
-            const int16_t wide = w;
             b->sums[j] += w;
-            if (g->elem_bytes == 2)
-                memcpy(p, &wide, sizeof wide);
-            else
-                *p = (uint8_t)w;
+            *p = (uint8_t)w;
         }
     }
 }
 
-/* Whole groups of columns in vectors, where columns or k are consecutive; returns how many columns are done. */
+/* Groups of columns in vectors; returns how many columns are done. */
 static size_t pack_groups(const block *b, size_t n_cols) {
     const qk_igemm *g = b->g;
     const qk_igemm_source *s = b->source;
@@ -162,14 +169,13 @@ static size_t pack_groups(const block *b, size_t n_cols) {
         return n_cols;
     }
 #if defined(__x86_64__)
-    if (!qk_isa_has(QK_ISA_avx2) || (s->n_stride != 1 && s->k_stride != 1)) return 0;
-    for (; g->elem_bytes != 4 && n_cols - col >= 16; col += 16) {
+    if (g->isa == QK_ISA_ref) return 0;
+    for (; g->elem_bytes != 4 && col < n_cols; col += 16) {
         const uint8_t *from = (const uint8_t *)s->data + b->at + (ptrdiff_t)col * s->n_stride;
-        const size_t k = qk_igemm_pack16_avx2(g, from, s->k_stride, s->n_stride, b->out + col * g->kr * g->elem_bytes,
-                                              b->sums + col);
-        pack_cells(b, k, col, col + 16);
+        qk_igemm_pack16_avx2(g, from, s->k_stride, s->n_stride, n_cols - col < 16 ? n_cols - col : 16,
+                             b->out + col * g->kr * g->elem_bytes, b->sums + col, b->pairs + col);
     }
-    for (; g->elem_bytes == 4 && s->dtype == QDQ_DTYPE_F32 && n_cols - col >= 8; col += 8) {
+    for (; g->elem_bytes == 4 && s->dtype == QDQ_DTYPE_F32 && s->k_stride == 1 && n_cols - col >= 8; col += 8) {
         const float *from = (const float *)s->data + b->at + (ptrdiff_t)col * s->n_stride;
         const size_t k = qk_igemm_pack8_f32_avx2(g, from, s->n_stride, (float *)(void *)b->out + col);
         pack_cells(b, k, col, col + 8);
@@ -178,39 +184,31 @@ static size_t pack_groups(const block *b, size_t n_cols) {
     return col;
 }
 
-/* The table behind the col_sums; the last columns may be of no block. */
-static void pack_pairs(const qk_igemm *g, const uint8_t *panel, size_t block_bytes, size_t n_cols, int32_t *out) {
-    memset(out, 0, QK_IGEMM_COLS * sizeof *out);
-#if defined(__x86_64__)
-    for (size_t col = 0; col < n_cols; col += g->nr)
-        qk_igemm_pairs_avx2(g, panel + col / g->nr * block_bytes, out + col);
-#else
-    (void)g, (void)panel, (void)block_bytes, (void)n_cols;
-#endif
-}
-
 static void pack_panel(const qk_igemm *g, const qk_igemm_source *s, size_t p, size_t n_cols, uint8_t *panel,
-                       int32_t *sums) {
+                       int32_t *sums, int32_t *pairs) {
     const size_t kc = qk_igemm_kc(g), block_bytes = kc * g->nr * g->elem_bytes;
     if (n_cols < QK_IGEMM_COLS || kc != g->kc) memset(panel, 0, g->panel_bytes);
     for (size_t col = 0; col < n_cols; col += g->nr) {
-        const block b = {g, s, (ptrdiff_t)(p * QK_IGEMM_COLS + col) * s->n_stride, panel + col / g->nr * block_bytes,
-                         sums + col};
+        const block b = {g,
+                         s,
+                         (ptrdiff_t)(p * QK_IGEMM_COLS + col) * s->n_stride,
+                         panel + col / g->nr * block_bytes,
+                         sums + col,
+                         pairs + col};
         const size_t cols = n_cols - col < g->nr ? n_cols - col : g->nr;
         pack_cells(&b, 0, pack_groups(&b, cols), cols);
     }
 }
 
 void qk_igemm_pack(const qk_igemm *g, const qk_igemm_source *s, void *packed, size_t first, size_t n) {
-    const size_t block_bytes = qk_igemm_kc(g) * g->nr * g->elem_bytes;
     for (size_t p = first; p < first + n; p++) {
         const size_t n_cols = qk_igemm_cols_of(g, p);
         uint8_t *panel = (uint8_t *)packed + p * g->panel_bytes;
-        int32_t sums[QK_IGEMM_COLS] = {0},
+        int32_t sums[QK_IGEMM_COLS] = {0}, pairs[QK_IGEMM_COLS] = {0},
                 *tables = (int32_t *)(void *)((uint8_t *)packed + g->n_panels * g->panel_bytes);
-        if (g->pack == NULL || !g->pack(g, s, p, panel, sums)) pack_panel(g, s, p, n_cols, panel, sums);
+        if (g->pack == NULL || !g->pack(g, s, p, panel, sums)) pack_panel(g, s, p, n_cols, panel, sums, pairs);
         if (g->row_sums == NULL) continue;
         memcpy(tables + p * QK_IGEMM_COLS, sums, sizeof sums);
-        if (g->is_paired) pack_pairs(g, panel, block_bytes, n_cols, tables + (g->n_panels + p) * QK_IGEMM_COLS);
+        if (g->is_paired) memcpy(tables + (g->n_panels + p) * QK_IGEMM_COLS, pairs, sizeof pairs);
     }
 }

@@ -67,6 +67,11 @@ typedef void qk_igemm_sums_fn(const qk_igemm *g, const qk_igemm_rows *rows, int3
 typedef struct qk_igemm_source qk_igemm_source;
 typedef bool qk_igemm_pack_fn(const qk_igemm *g, const qk_igemm_source *source, size_t panel, void *out, int32_t *sums);
 
+/* One row of kc elements by n columns of weights that are not packed: acc[c] = Σ_k (a'[k] - zero) w'[k, first + c]. False: the strides
+ * are not for it (neither is 1), or zero is not a u8. */
+typedef bool qk_igemm_line_fn(const qk_igemm *g, const uint8_t *row, int32_t zero, const qk_igemm_source *source,
+                              size_t first, size_t n, int32_t *acc);
+
 struct qk_igemm {
     qdq_dtype src, weights; /* U8 S8, any pair; or F32, both */
     size_t kc, n;           /* at least 1 */
@@ -75,6 +80,8 @@ struct qk_igemm {
     qk_igemm_end_fn *run_to_end; /* NULL: the level has none */
     qk_igemm_sums_fn *row_sums;  /* NULL for floats */
     qk_igemm_pack_fn *pack;      /* NULL: there is none; for qk_igemm_pack */
+    qk_igemm_line_fn *line;      /* NULL for floats, and where the level has none */
+    size_t line_rows;            /* so many rows pay less that way than packing would cost; 0: none */
     int32_t src_shift, weights_shift;
     qk_isa isa;
     size_t nr, kr;     /* layout of the level: [n_panels][COLS / nr][k / kr][nr][kr], kc padded to kr */

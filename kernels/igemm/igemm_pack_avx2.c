@@ -1,132 +1,155 @@
 #include "kernels/igemm/igemm_row.h"
+#include "kernels/simd/unroll.h"
 
 #include <immintrin.h>
 
-/* Sixteen columns at a time. Rows of one k are interleaved where columns are consecutive; where k is, each column gives four k as a
- * dword. Sums of the columns come with them. */
-enum { COLS = 16 };
+/* Sixteen columns at a time, as two vectors of dwords of four k each: rows of one k are interleaved where columns are consecutive;
+ * where k is, eight by eight dwords are transposed. Sums of the columns come with them. */
+enum { COLS = 16, TILE_K = 32 };
+
+/* How a level wants a dword: its bytes, words of k 1 and 3 and of k 0 and 2, or words of k 0 and 1 and of k 2 and 3, which are apart. */
+typedef enum form { BYTES, PAIRED, WORDS } form;
+
+/* Where sixteen columns go. */
+typedef struct target {
+    uint8_t *out;
+    size_t half;         /* WORDS: bytes to k 2 and 3 */
+    __m256i sums[2];     /* of the columns */
+    __m256i products[2]; /* PAIRED: of neighbours */
+} target;
 
 static __m128i load16(const void *p) {
     return _mm_loadu_si128((const __m128i *)p);
 }
-static void store16(void *p, __m128i v) {
-    _mm_storeu_si128((__m128i *)p, v);
+static __m256i load32(const void *p) {
+    return _mm256_loadu_si256((const __m256i *)p);
+}
+static void store32(void *p, __m256i v) {
+    _mm256_storeu_si256((__m256i *)p, v);
 }
 
-/* Dwords of four bytes: their sums. */
-static __m128i add_dwords(__m128i sum, __m128i bytes) {
-    const __m128i pairs = _mm_maddubs_epi16(_mm_set1_epi8(1), bytes);
-    return _mm_add_epi32(sum, _mm_madd_epi16(pairs, _mm_set1_epi16(1)));
+/* Four k of eight columns, or in WORDS that are not whole no more than two; the form is a constant of the caller. */
+QK_INLINE void put(target *t, const int i, __m256i dwords, const form f, const bool is_whole, uint8_t *out) {
+    const __m256i one = _mm256_set1_epi16(1), odd = _mm256_srai_epi16(dwords, 8),
+                  even = _mm256_srai_epi16(_mm256_slli_epi16(dwords, 8), 8);
+    t->sums[i] = _mm256_add_epi32(t->sums[i], _mm256_madd_epi16(_mm256_add_epi16(odd, even), one));
+    if (f == BYTES) {
+        store32(out + 32 * i, dwords);
+    } else if (f == PAIRED) {
+        t->products[i] = _mm256_add_epi32(t->products[i], _mm256_madd_epi16(odd, even));
+        store32(out + 64 * i, odd);
+        store32(out + 64 * i + 32, even);
+    } else {
+        store32(out + 32 * i, _mm256_blend_epi16(even, _mm256_slli_epi32(odd, 16), 0xaa));
+        if (is_whole) store32(out + t->half + 32 * i, _mm256_blend_epi16(_mm256_srli_epi32(even, 16), odd, 0xaa));
+    }
 }
 
-/* Four rows of 16 bytes to 16 columns of dwords. */
-static void interleave(const __m128i r[4], __m128i out[4]) {
+/* Columns side by side: four rows of k. */
+QK_INLINE void put_rows(target *t, const __m128i r[4], const form f, uint8_t *out) {
     const __m128i a = _mm_unpacklo_epi8(r[0], r[1]), b = _mm_unpackhi_epi8(r[0], r[1]),
                   c = _mm_unpacklo_epi8(r[2], r[3]), d = _mm_unpackhi_epi8(r[2], r[3]);
-    out[0] = _mm_unpacklo_epi16(a, c);
-    out[1] = _mm_unpackhi_epi16(a, c);
-    out[2] = _mm_unpacklo_epi16(b, d);
-    out[3] = _mm_unpackhi_epi16(b, d);
+    put(t, 0, _mm256_setr_m128i(_mm_unpacklo_epi16(a, c), _mm_unpackhi_epi16(a, c)), f, true, out);
+    put(t, 1, _mm256_setr_m128i(_mm_unpacklo_epi16(b, d), _mm_unpackhi_epi16(b, d)), f, true, out);
 }
 
-/* Four vectors of dwords as a matrix, transposed. */
-static void transpose(__m128i v[4]) {
-    const __m128i a = _mm_unpacklo_epi32(v[0], v[1]), b = _mm_unpackhi_epi32(v[0], v[1]),
-                  c = _mm_unpacklo_epi32(v[2], v[3]), d = _mm_unpackhi_epi32(v[2], v[3]);
-    v[0] = _mm_unpacklo_epi64(a, c);
-    v[1] = _mm_unpackhi_epi64(a, c);
-    v[2] = _mm_unpacklo_epi64(b, d);
-    v[3] = _mm_unpackhi_epi64(b, d);
+/* k side by side: n, up to 32, of eight columns; their dwords go `step` bytes apart. */
+QK_INLINE void put_columns(target *t, const int half, const uint8_t *data, ptrdiff_t n_stride, __m256i flip, size_t n,
+                           const form f, size_t step) {
+    __m256i v[8], a[8];
+    QK_FOUR_TIMES(c, {
+        v[c] = _mm256_xor_si256(load32(data + c * n_stride), flip);
+        v[c + 4] = _mm256_xor_si256(load32(data + (c + 4) * n_stride), flip);
+    });
+    QK_FOUR_TIMES(i, {
+        a[2 * i] = _mm256_unpacklo_epi32(v[2 * i], v[2 * i + 1]);
+        a[2 * i + 1] = _mm256_unpackhi_epi32(v[2 * i], v[2 * i + 1]);
+    });
+    QK_FOUR_TIMES(i, { /* v[4 q + j]: dwords j and 4 + j of columns 4 q … 4 q + 3 */
+                       enum { at = i / 2 * 4 };
+                       const __m256i x = a[at + i % 2], y = a[at + i % 2 + 2];
+                       v[at + 2 * (i % 2)] = _mm256_unpacklo_epi64(x, y);
+                       v[at + 2 * (i % 2) + 1] = _mm256_unpackhi_epi64(x, y);
+    });
+    QK_FOUR_TIMES(j, {
+        if (4 * j < n)
+            put(t, half, _mm256_permute2x128_si256(v[j], v[j + 4], 0x20), f, 4 * j + 2 < n, t->out + j * step);
+    });
+    QK_FOUR_TIMES(j, {
+        if (4 * j + 16 < n)
+            put(t, half, _mm256_permute2x128_si256(v[j], v[j + 4], 0x31), f, 4 * j + 18 < n, t->out + (j + 4) * step);
+    });
 }
 
-/* Sixteen dwords of four k each, the columns in order, as the layout wants them. */
-static void put(const qk_igemm *g, const __m128i dwords[4], uint8_t *out) {
-    if (g->elem_bytes == 1) {
-        for (int i = 0; i < 4; i++)
-            store16(out + 16 * i, dwords[i]);
-        return;
-    }
-    if (g->is_paired) { /* k 1 and 3 of four columns, then 0 and 2 */
-        const __m128i odd = _mm_setr_epi8(1, 3, 5, 7, 9, 11, 13, 15, 0, 2, 4, 6, 8, 10, 12, 14);
-        for (int i = 0; i < 4; i++) {
-            const __m128i pairs = _mm_shuffle_epi8(dwords[i], odd);
-            uint8_t *to = out + i / 2 * 64 + i % 2 * 16;
-            store16(to, _mm_cvtepi8_epi16(pairs));
-            store16(to + 32, _mm_cvtepi8_epi16(_mm_unpackhi_epi64(pairs, pairs)));
-        }
-        return;
-    }
-    const __m128i first = _mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
-    uint8_t *next = out + 2 * g->nr * g->elem_bytes; /* the other two k */
-    for (int i = 0; i < 4; i++) {
-        const __m128i pairs = _mm_shuffle_epi8(dwords[i], first);
-        store16(out + 16 * i, _mm_cvtepi8_epi16(pairs));
-        store16(next + 16 * i, _mm_cvtepi8_epi16(_mm_unpackhi_epi64(pairs, pairs)));
-    }
+/* The source, and how it moves on. */
+typedef struct origin {
+    const uint8_t *data;
+    ptrdiff_t k_stride, n_stride;
+    size_t kc, n_cols;
+    uint8_t flip;
+} origin;
+
+/* n k of up to sixteen columns as a tile of its own, w', zeros where there are none. */
+static void copy(const origin *o, size_t k, size_t n, uint8_t (*tile)[TILE_K]) {
+    memset(tile, 0, COLS * TILE_K);
+    for (size_t c = 0; c < o->n_cols; c++)
+        for (size_t i = 0; i < n; i++)
+            tile[c][i] = o->data[(ptrdiff_t)(k + i) * o->k_stride + (ptrdiff_t)c * o->n_stride] ^ o->flip;
 }
 
-size_t qk_igemm_pack16_avx2(const qk_igemm *g, const uint8_t *data, ptrdiff_t k_stride, ptrdiff_t n_stride,
-                            uint8_t *out, int32_t *col_sums) {
-    const __m128i flip = _mm_set1_epi8(g->weights_shift != 0 ? (char)0x80 : 0);
-    const size_t four = 4 * g->nr * g->elem_bytes, n = g->kc / 4 * 4;
-    __m128i sums[4];
-    for (int i = 0; i < 4; i++)
-        sums[i] = _mm_setzero_si128();
+QK_INLINE void pack(const qk_igemm *g, const origin *o, target *t, const form f) {
+    const size_t step = 4 * g->nr * g->elem_bytes;
+    const __m256i flip = _mm256_set1_epi8((char)o->flip);
+    const bool whole_cols = o->n_cols == COLS;
     size_t k = 0;
-    if (n_stride == 1) {
-        for (; k < n; k += 4, out += four) {
-            __m128i rows[4], dwords[4];
-            for (int i = 0; i < 4; i++)
-                rows[i] = _mm_xor_si128(load16(data + (ptrdiff_t)(k + (size_t)i) * k_stride), flip);
-            interleave(rows, dwords);
-            for (int i = 0; i < 4; i++)
-                sums[i] = add_dwords(sums[i], dwords[i]);
-            put(g, dwords, out);
+    if (whole_cols && o->n_stride == 1) {
+        for (const uint8_t *p = o->data; o->kc - k >= 4; k += 4, p += 4 * o->k_stride, t->out += step) {
+            __m128i r[4];
+            QK_FOUR_TIMES(i, r[i] = _mm_xor_si128(load16(p + i * o->k_stride), _mm256_castsi256_si128(flip)));
+            put_rows(t, r, f, t->out);
         }
-    } else {
-        for (; n - k >= 16; k += 16, out += 4 * four) {
-            __m128i steps[4][4]; /* of four k, of four columns */
-            for (int c = 0; c < 4; c++) {
-                __m128i v[4];
-                for (int i = 0; i < 4; i++)
-                    v[i] = _mm_xor_si128(load16(data + (ptrdiff_t)k + (4 * c + i) * n_stride), flip);
-                transpose(v);
-                for (int i = 0; i < 4; i++) {
-                    steps[i][c] = v[i];
-                    sums[c] = add_dwords(sums[c], v[i]);
-                }
-            }
-            for (int i = 0; i < 4; i++)
-                put(g, steps[i], out + (size_t)i * four);
+    } else if (whole_cols && o->k_stride == 1) {
+        for (; o->kc - k >= TILE_K; k += TILE_K, t->out += TILE_K / 4 * step) {
+            put_columns(t, 0, o->data + k, o->n_stride, flip, TILE_K, f, step);
+            put_columns(t, 1, o->data + k + 8 * o->n_stride, o->n_stride, flip, TILE_K, f, step);
         }
     }
-    for (int i = 0; i < 4; i++)
-        store16(col_sums + 4 * i, _mm_add_epi32(load16(col_sums + 4 * i), sums[i]));
-    return k;
+    for (; k < o->kc; k += TILE_K, t->out += TILE_K / 4 * step) {
+        uint8_t tile[COLS][TILE_K];
+        const size_t n = o->kc - k < TILE_K ? o->kc - k : TILE_K;
+        copy(o, k, n, tile);
+        put_columns(t, 0, tile[0], TILE_K, _mm256_setzero_si256(), n, f, step);
+        put_columns(t, 1, tile[8], TILE_K, _mm256_setzero_si256(), n, f, step);
+    }
 }
 
-/* Eight columns of f32 whose k are consecutive. */
+void qk_igemm_pack16_avx2(const qk_igemm *g, const uint8_t *data, ptrdiff_t k_stride, ptrdiff_t n_stride, size_t n_cols,
+                          uint8_t *out, int32_t *col_sums, int32_t *col_pairs) {
+    const origin o = {data, k_stride, n_stride, g->kc, n_cols, g->weights_shift != 0 ? 0x80 : 0};
+    const __m256i zero = _mm256_setzero_si256();
+    target t = {out, 2 * g->nr * g->elem_bytes, {zero, zero}, {zero, zero}};
+    if (g->elem_bytes == 1)
+        pack(g, &o, &t, BYTES);
+    else if (g->is_paired)
+        pack(g, &o, &t, PAIRED);
+    else
+        pack(g, &o, &t, WORDS);
+    for (int i = 0; i < 2; i++) {
+        store32(col_sums + 8 * i, t.sums[i]);
+        store32(col_pairs + 8 * i, _mm256_sub_epi32(zero, t.products[i]));
+    }
+}
+
 size_t qk_igemm_pack8_f32_avx2(const qk_igemm *g, const float *data, ptrdiff_t n_stride, float *out) {
     size_t k = 0;
     for (; g->kc - k >= 4; k += 4)
         for (int half = 0; half < 2; half++) {
-            __m128i v[4];
+            __m128 v[4];
             for (int i = 0; i < 4; i++)
-                v[i] = load16(data + (ptrdiff_t)k + (4 * half + i) * n_stride);
-            transpose(v);
+                v[i] = _mm_loadu_ps(data + (ptrdiff_t)k + (4 * half + i) * n_stride);
+            _MM_TRANSPOSE4_PS(v[0], v[1], v[2], v[3]);
             for (int i = 0; i < 4; i++)
-                store16(out + (k + (size_t)i) * g->nr + 4 * half, v[i]);
+                _mm_storeu_ps(out + (k + (size_t)i) * g->nr + 4 * half, v[i]);
         }
     return k;
-}
-
-void qk_igemm_pairs_avx2(const qk_igemm *g, const void *block, int32_t *out) {
-    const __m256i *b = block;
-    __m256i s0 = _mm256_setzero_si256(), s1 = s0;
-    for (size_t k = 0; k < g->kc; k += 4, b += 4) {
-        s0 = _mm256_sub_epi32(s0, _mm256_madd_epi16(_mm256_loadu_si256(b), _mm256_loadu_si256(b + 1)));
-        s1 = _mm256_sub_epi32(s1, _mm256_madd_epi16(_mm256_loadu_si256(b + 2), _mm256_loadu_si256(b + 3)));
-    }
-    _mm256_storeu_si256((__m256i *)(void *)out, s0);
-    _mm256_storeu_si256((__m256i *)(void *)(out + 8), s1);
 }

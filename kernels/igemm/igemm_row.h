@@ -23,15 +23,13 @@
 qk_igemm_sums_fn qk_igemm_sums_ref;
 #if defined(__x86_64__)
 qk_igemm_sums_fn qk_igemm_sums_avx2;
+qk_igemm_line_fn qk_igemm_line_avx2, qk_igemm_line_avx512;
 
-/* Packing of 16 columns of bytes from `data` on, whose columns (n_stride 1) or k (k_stride 1) are consecutive; adds their sums. Returns
- * how many k were done. */
-size_t qk_igemm_pack16_avx2(const qk_igemm *g, const uint8_t *data, ptrdiff_t k_stride, ptrdiff_t n_stride,
-                            uint8_t *out, int32_t *col_sums);
-/* Of eight columns of f32 whose k are consecutive. */
+/* Packing of up to 16 columns of bytes from `data` on: all k, their sums, and (is_paired) what qk_igemm_col_pairs are; of 16 columns. */
+void qk_igemm_pack16_avx2(const qk_igemm *g, const uint8_t *data, ptrdiff_t k_stride, ptrdiff_t n_stride, size_t n_cols,
+                          uint8_t *out, int32_t *col_sums, int32_t *col_pairs);
+/* Of eight columns of f32 whose k are consecutive; returns how many k were done. */
 size_t qk_igemm_pack8_f32_avx2(const qk_igemm *g, const float *data, ptrdiff_t n_stride, float *out);
-/* out[c] = -(the products of the pairs of one packed block of 16 columns) */
-void qk_igemm_pairs_avx2(const qk_igemm *g, const void *block, int32_t *out);
 #endif
 
 static inline size_t qk_igemm_cols_of(const qk_igemm *g, size_t panel) {
@@ -51,12 +49,6 @@ static inline size_t qk_igemm_kc(const qk_igemm *g) {
 /* -Σ w'[k] w'[k + 1] over even k, of each column of all panels; where is_paired. */
 static inline const int32_t *qk_igemm_col_pairs(const qk_igemm *g, const void *packed) {
     return qk_igemm_col_sums(g, packed) + g->n_panels * QK_IGEMM_COLS;
-}
-
-/* Where in a block of 16 columns, from the beginning of its four k on, element k % 4 of column c lies: sixteen dwords of eight columns,
- * first the odd k of all of them, then the even. */
-static inline size_t qk_igemm_paired_at(size_t k4, size_t c) {
-    return c / 8 * 32 + (k4 % 2 == 0 ? 16 : 0) + c % 8 * 2 + k4 / 2;
 }
 
 static inline const void *qk_igemm_row(const qk_igemm_rows *rows, size_t r) {

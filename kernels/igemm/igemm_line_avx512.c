@@ -1,0 +1,2 @@
+#define LINE qk_igemm_line_avx512
+#include "kernels/igemm/igemm_line_body.h"
