@@ -110,13 +110,10 @@ static bool is_safe(float scale, float bias) {
 /* For the channels of a group from `ch` on, in order. False: one is not safe. */
 static bool plain_group(const qk_conv *c, const qk_plain *p, int64_t ch, float *scales, float *biases) {
     bool safe = true;
-    for (int64_t i = 0; p->has_scale && i < c->m; i++) {
+    for (int64_t i = 0; i < c->m; i++) { /* adding -0 changes nothing */
         scales[i] = p->scale == NULL ? p->scale_common : p->scale_common * p->scale[ch + i];
-        safe &= is_safe(scales[i], 0.0f);
-    }
-    for (int64_t i = 0; p->bias != NULL && i < c->m; i++) {
-        biases[i] = p->bias[ch + i];
-        safe &= is_safe(0.0f, biases[i]);
+        biases[i] = p->bias == NULL ? -0.0f : p->bias[ch + i];
+        safe &= is_safe(scales[i], biases[i]);
     }
     return safe;
 }
@@ -140,12 +137,15 @@ qk_conv_end qk_conv_end_of(const qk_conv *c, const qk_conv_run *r, size_t slot, 
     const qk_plain *p = r->plain;
     const float *scales = (const float *)(const void *)((const char *)r->terms + end_at(c));
     const ptrdiff_t bytes = p->dst == QDQ_DTYPE_F32 ? 4 : 1;
+    const bool is_signed = p->dst == QDQ_DTYPE_S8;
     return (qk_conv_end){.scale = p->has_scale ? scales + slot : NULL,
-                         .bias = p->bias != NULL ? scales + c->n_slots + slot : NULL,
+                         .bias = p->bias != NULL || bytes == 1 ? scales + c->n_slots + slot : NULL,
                          .shift = p->shift,
                          .has_shift = p->has_shift,
                          .is_relu = p->is_relu,
-                         .is_signed = p->dst == QDQ_DTYPE_S8,
+                         .is_signed = is_signed,
+                         .is_bare = !p->has_shift && p->zp == 0 && p->low == (is_signed ? 0x80 : 0) &&
+                                    p->high == (is_signed ? 0x7f : 0xff),
                          .is_floats = p->dst == QDQ_DTYPE_F32,
                          .zp = (int16_t)p->zp,
                          .low = p->low,

@@ -40,8 +40,10 @@ typedef struct qk_conv {
     const void *row;             /* the level's functions */
     int64_t merged;              /* groups that are computed as one, with zeros between them */
     int64_t g, k, m;             /* then: groups, channels in and out of each */
-    size_t n_panels, panel_cols, n_slots; /* of output channels; with those that only fill, n_slots of all groups */
-    size_t n_taps, tap_k;                 /* runs that a row of products consists of; dwords of one */
+    size_t n_panels, panel_cols,
+        last_cols;        /* of a group's output channels, with those that only fill; columns of the last */
+    size_t n_slots;       /* n_panels * panel_cols, of all groups */
+    size_t n_taps, tap_k; /* runs that a row of products consists of; dwords of one */
     size_t panel_bytes, lines_bytes, line_bytes;
     int64_t chunk[3], n_chunks[3], n_cells[3]; /* outputs done at a time; columns (lines, planes) they read */
     int64_t task_groups, n_splits;             /* groups of a task, and of how many tasks their panels are */

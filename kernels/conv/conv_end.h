@@ -5,9 +5,10 @@
 #include "qdq/qdq.h"
 
 typedef struct qk_conv_end {
-    const float *scale, *bias; /* as many as the vectors have lanes, whatever n_cols is; NULL: none */
+    const float *scale, *bias; /* as many as the vectors have lanes, whatever n_cols is; NULL: none, of floats only */
     float shift;
     bool has_shift, is_relu, is_signed, is_floats;
+    bool is_bare; /* to bytes: no shift, zero point or bounds but those of the type */
     int16_t zp;
     uint8_t low, high;
     size_t n_cols;         /* that are stored */

@@ -3,20 +3,13 @@
  *     END_BYTES         whether results may be bytes
  * Included by the conv_*_body.h alone. */
 
-/* Vectors c0 … c3 of the columns of one or several rows. */
-QK_INLINE void end_values(const qk_conv_end *e, qv_f v[4], size_t c0, size_t c1, size_t c2, size_t c3) {
-    if (e->scale != NULL) {
-        v[0] = qv_mul(v[0], qv_load(e->scale + c0 * QV_LANES));
-        v[1] = qv_mul(v[1], qv_load(e->scale + c1 * QV_LANES));
-        v[2] = qv_mul(v[2], qv_load(e->scale + c2 * QV_LANES));
-        v[3] = qv_mul(v[3], qv_load(e->scale + c3 * QV_LANES));
-    }
-    if (e->bias != NULL) {
-        v[0] = qv_add(v[0], qv_load(e->bias + c0 * QV_LANES));
-        v[1] = qv_add(v[1], qv_load(e->bias + c1 * QV_LANES));
-        v[2] = qv_add(v[2], qv_load(e->bias + c2 * QV_LANES));
-        v[3] = qv_add(v[3], qv_load(e->bias + c3 * QV_LANES));
-    }
+/* Row by row scales and biases come from L1 anew: kept in registers, they would drive sums out of theirs. */
+#define IS_LIKELY(x)  __builtin_expect(x, 1)
+#define END_FORGET(p) __asm__ volatile("" : "+r"(p))
+
+/* Vector c of the columns of a row that is to be bytes. */
+QK_INLINE qv_f end_value(const qk_conv_end *e, VEC s, size_t c) {
+    return qv_add(qv_mul(END_FLOAT(s), qv_load(e->scale + c * QV_LANES)), qv_load(e->bias + c * QV_LANES));
 }
 
 /* Vector c of a row, as floats; `left` of its lanes are stored. */
@@ -33,9 +26,11 @@ QK_INLINE void end_floats(const qk_conv_end *e, VEC s, size_t c, uint8_t *row) {
 #ifdef QK_SIMD_VEC512_H
 typedef __m512i end_bytes;
 QK_INLINE end_bytes end_pack(const qk_conv_end *e, const qv_i q[4]) {
+    __m512i a = _mm512_packs_epi32(q[0], q[1]), b = _mm512_packs_epi32(q[2], q[3]);
+    if (IS_LIKELY(e->is_bare)) return e->is_signed ? _mm512_packs_epi16(a, b) : _mm512_packus_epi16(a, b);
     const __m512i zp = _mm512_set1_epi16(e->zp);
-    const __m512i a = _mm512_adds_epi16(_mm512_packs_epi32(q[0], q[1]), zp);
-    const __m512i b = _mm512_adds_epi16(_mm512_packs_epi32(q[2], q[3]), zp);
+    a = _mm512_adds_epi16(a, zp);
+    b = _mm512_adds_epi16(b, zp);
     const __m512i low = _mm512_set1_epi8((char)e->low), high = _mm512_set1_epi8((char)e->high);
     if (e->is_signed) return _mm512_min_epi8(_mm512_max_epi8(_mm512_packs_epi16(a, b), low), high);
     return _mm512_min_epu8(_mm512_max_epu8(_mm512_packus_epi16(a, b), low), high);
@@ -45,7 +40,7 @@ QK_INLINE end_bytes end_order(end_bytes b) {
 }
 /* The first n of n_vectors * 16 bytes from vector `from` on. */
 QK_INLINE void end_store(uint8_t *to, end_bytes b, size_t from, size_t n_vectors, size_t n) {
-    if (n < n_vectors * 16) {
+    if (!IS_LIKELY(n >= n_vectors * 16)) {
         const __mmask64 lanes = (((__mmask64)1 << n) - 1) << from * 16;
         _mm512_mask_storeu_epi8(to - from * 16, lanes, b);
     } else if (n_vectors == 4) {
@@ -65,9 +60,11 @@ QK_INLINE void end_store(uint8_t *to, end_bytes b, size_t from, size_t n_vectors
 #else
 typedef __m256i end_bytes;
 QK_INLINE end_bytes end_pack(const qk_conv_end *e, const qv_i q[4]) {
+    __m256i a = _mm256_packs_epi32(q[0], q[1]), b = _mm256_packs_epi32(q[2], q[3]);
+    if (IS_LIKELY(e->is_bare)) return e->is_signed ? _mm256_packs_epi16(a, b) : _mm256_packus_epi16(a, b);
     const __m256i zp = _mm256_set1_epi16(e->zp);
-    const __m256i a = _mm256_adds_epi16(_mm256_packs_epi32(q[0], q[1]), zp);
-    const __m256i b = _mm256_adds_epi16(_mm256_packs_epi32(q[2], q[3]), zp);
+    a = _mm256_adds_epi16(a, zp);
+    b = _mm256_adds_epi16(b, zp);
     const __m256i low = _mm256_set1_epi8((char)e->low), high = _mm256_set1_epi8((char)e->high);
     if (e->is_signed) return _mm256_min_epi8(_mm256_max_epi8(_mm256_packs_epi16(a, b), low), high);
     return _mm256_min_epu8(_mm256_max_epu8(_mm256_packus_epi16(a, b), low), high);
@@ -77,7 +74,7 @@ QK_INLINE end_bytes end_order(end_bytes b) {
 }
 /* The first n of n_vectors * 8 bytes from vector `from` on. */
 QK_INLINE void end_store(uint8_t *to, end_bytes b, size_t from, size_t n_vectors, size_t n) {
-    if (n < n_vectors * 8) {
+    if (!IS_LIKELY(n >= n_vectors * 8)) {
         uint8_t some[32];
         _mm256_storeu_si256((__m256i *)(void *)some, b);
         memcpy(to, some + from * 8, n);
@@ -98,10 +95,9 @@ QK_INLINE void end_store(uint8_t *to, end_bytes b, size_t from, size_t n_vectors
 /* Four vectors of sums to bytes; c0 … c3: which columns they are. */
 QK_INLINE end_bytes end_four(const qk_conv_end *e, VEC s0, VEC s1, VEC s2, VEC s3, size_t c0, size_t c1, size_t c2,
                              size_t c3) {
-    qv_f v[4] = {END_FLOAT(s0), END_FLOAT(s1), END_FLOAT(s2), END_FLOAT(s3)};
+    qv_f v[4] = {end_value(e, s0, c0), end_value(e, s1, c1), end_value(e, s2, c2), end_value(e, s3, c3)};
     qv_i q[4];
-    end_values(e, v, c0, c1, c2, c3);
-    if (e->has_shift) QK_FOUR_TIMES(k, v[k] = qv_add(v[k], qv_set1(e->shift)));
+    if (!IS_LIKELY(!e->has_shift)) QK_FOUR_TIMES(k, v[k] = qv_add(v[k], qv_set1(e->shift)));
     QK_FOUR_TIMES(k, q[k] = qv_to_int(v[k]));
     return end_pack(e, q);
 }
@@ -115,6 +111,12 @@ QK_INLINE end_bytes end_four(const qk_conv_end *e, VEC s0, VEC s1, VEC s2, VEC s
         if (n_vectors > 2) VSTORE(sums[r] + 2 * LANES, s##r##2);                                                       \
         if (n_vectors > 3) VSTORE(sums[r] + 3 * LANES, s##r##3);                                                       \
     }
+/* Where results go, in registers: as far as the compiler knows, what is stored may be `e`. */
+#define END_PLACE                                                                                                      \
+    END_FORGET(e);                                                                                                     \
+    uint8_t *const put_to = e->dst;                                                                                    \
+    const ptrdiff_t *const put_at = e->rows;                                                                           \
+    const size_t n_put = e->n_cols;
 #define END_FLOATS(r)                                                                                                  \
     if (r < n_rows) {                                                                                                  \
         uint8_t *to = e->dst + e->rows[r];                                                                             \
@@ -125,24 +127,28 @@ QK_INLINE end_bytes end_four(const qk_conv_end *e, VEC s0, VEC s1, VEC s2, VEC s
     }
 /* Rows of one, two or more vectors, so that four vectors become bytes together; the last of three stands twice. */
 #define END_PUT(r, b, from)                                                                                            \
-    if (r < n_rows) end_store(e->dst + e->rows[r], b, from, n_vectors, e->n_cols);
+    if (r < n_rows) end_store(put_to + put_at[r], b, from, n_vectors, n_put);
 #define END_BYTES1(r, r1, r2, r3)                                                                                      \
     if (r < n_rows) {                                                                                                  \
+        END_PLACE                                                                                                      \
         const end_bytes b = end_order(end_four(e, s##r##0, s##r1##0, s##r2##0, s##r3##0, 0, 0, 0, 0));                 \
         END_PUT(r, b, 0) END_PUT(r1, b, 1) END_PUT(r2, b, 2) END_PUT(r3, b, 3)                                         \
     }
 #define END_BYTES2(r, r1)                                                                                              \
     if (r < n_rows) {                                                                                                  \
+        END_PLACE                                                                                                      \
         const end_bytes b = end_order(end_four(e, s##r##0, s##r##1, s##r1##0, s##r1##1, 0, 1, 0, 1));                  \
         END_PUT(r, b, 0) END_PUT(r1, b, 2)                                                                             \
     }
 #define END_BYTES3(r)                                                                                                  \
     if (r < n_rows) {                                                                                                  \
+        END_PLACE                                                                                                      \
         const end_bytes b = end_order(end_four(e, s##r##0, s##r##1, s##r##2, s##r##2, 0, 1, 2, 2));                    \
         END_PUT(r, b, 0)                                                                                               \
     }
 #define END_BYTES4(r)                                                                                                  \
     if (r < n_rows) {                                                                                                  \
+        END_PLACE                                                                                                      \
         const end_bytes b = end_order(end_four(e, s##r##0, s##r##1, s##r##2, s##r##3, 0, 1, 2, 3));                    \
         END_PUT(r, b, 0)                                                                                               \
     }

@@ -54,17 +54,12 @@ static void merge_groups(qk_conv *c) {
         }
 }
 
-/* The width of panels with the fewest columns that only fill. One vector at a time costs more than several. */
+/* Panels as wide as can be; the last has what is left. */
 static void set_panels(qk_conv *c) {
-    const int64_t lanes = (int64_t)row_of(c)->lanes;
-    int64_t least = INT64_MAX;
-    for (int64_t cols = lanes; cols <= (int64_t)row_of(c)->max_cols; cols += lanes) {
-        const int64_t n = qk_ceil_div(c->m, cols), cost = n * cols * (cols == lanes ? 9 : 8);
-        if (cost > least) continue;
-        least = cost;
-        c->n_panels = (size_t)n;
-        c->panel_cols = (size_t)cols;
-    }
+    const size_t lanes = row_of(c)->lanes, max = row_of(c)->max_cols, cols = qk_round_up((size_t)c->m, lanes);
+    c->panel_cols = cols < max ? cols : max;
+    c->n_panels = (cols + c->panel_cols - 1) / c->panel_cols;
+    c->last_cols = cols - (c->n_panels - 1) * c->panel_cols;
 }
 
 static void set_chunks(qk_conv *c) {
@@ -140,10 +135,10 @@ bool qk_conv_panels_init(qk_conv *c) {
 
 /* ---- packing ---- */
 
-/* Where element `k` of the run of `tap` is among the dwords of a panel: its byte, for column 0. */
-static size_t place_of(const qk_conv *c, size_t tap, size_t k) {
+/* Where element `k` of the run of `tap` is among the dwords of a panel of n_cols: its byte, for column 0. */
+static size_t place_of(const qk_conv *c, size_t n_cols, size_t tap, size_t k) {
     const size_t unit = row_of(c)->unit;
-    return (tap * c->tap_k + k / unit) * c->panel_cols * 4 + k % unit * (4 / unit);
+    return (tap * c->tap_k + k / unit) * n_cols * 4 + k % unit * (4 / unit);
 }
 
 static void put(const qk_conv *c, uint8_t *to, const qk_conv_weights *w, int64_t from, int32_t *total,
@@ -170,6 +165,7 @@ static void pack_panels(const qk_conv *c, const qk_conv_weights *w, int32_t *tot
     for (int64_t group = 0; group < c->groups; group++)
         for (int64_t o = 0; o < c->oc; o++) {
             const size_t slot = qk_conv_slot(c, group * c->oc + o), panel = slot / c->panel_cols;
+            const size_t n_cols = cols_of(c, panel);
             uint8_t *column = panels + panel * c->panel_bytes + slot % c->panel_cols * 4;
             const int64_t first = group % c->merged * c->ic; /* of the merged group's channels */
             for (int64_t d = 0; d < c->kernel[0]; d++)
@@ -181,8 +177,8 @@ static void pack_panels(const qk_conv *c, const qk_conv_weights *w, int32_t *tot
                                            h * w->k_stride[1] + x * w->k_stride[2];
                         const int64_t k = (c->is_fused ? x * c->k : 0) + first;
                         for (int64_t i = 0; i < c->ic; i++)
-                            put(c, column + place_of(c, tap, (size_t)(k + i)), w, at + i * w->i_stride, &totals[slot],
-                                n_tap_totals(c) == 0 ? &none : &of_taps[tap * c->n_slots + slot]);
+                            put(c, column + place_of(c, n_cols, tap, (size_t)(k + i)), w, at + i * w->i_stride,
+                                &totals[slot], n_tap_totals(c) == 0 ? &none : &of_taps[tap * c->n_slots + slot]);
                     }
         }
 }
@@ -202,24 +198,26 @@ static bool has_large(const int8_t *dword, size_t n_cols) {
 }
 
 static size_t count_large(const qk_conv *bytes, const uint8_t *panels) {
-    const size_t n_dwords = bytes->n_taps * bytes->tap_k * n_all_panels(bytes), size = bytes->panel_cols * 4;
+    const size_t n_dwords = bytes->n_taps * bytes->tap_k;
     size_t n = 0;
-    for (size_t i = 0; i < n_dwords; i++)
-        n += has_large((const int8_t *)panels + i * size, bytes->panel_cols);
+    for (size_t p = 0; p < n_all_panels(bytes); p++)
+        for (size_t i = 0, cols = cols_of(bytes, p); i < n_dwords; i++)
+            n += has_large((const int8_t *)panels + p * bytes->panel_bytes + i * cols * 4, cols);
     return n;
 }
 
 /* Large pairs are halved; the other halves become additions. */
 static void halve(const qk_conv *bytes, int32_t *totals, uint8_t *panels, additions a) {
     int32_t *of_taps = n_tap_totals(bytes) == 0 ? NULL : totals + bytes->n_slots;
-    const size_t n_dwords = bytes->n_taps * bytes->tap_k, size = bytes->panel_cols * 4;
+    const size_t n_dwords = bytes->n_taps * bytes->tap_k;
     uint32_t n = 0;
     for (size_t p = 0; p < n_all_panels(bytes); p++) {
+        const size_t n_cols = cols_of(bytes, p), size = n_cols * 4;
+        int8_t *other = (int8_t *)(a.weights + n * bytes->panel_cols);
         a.starts[p] = n;
         for (size_t i = 0; i < n_dwords; i++) {
             int8_t *dword = (int8_t *)panels + p * bytes->panel_bytes + i * size;
-            if (!has_large(dword, bytes->panel_cols)) continue;
-            int8_t *other = (int8_t *)(a.weights + n * bytes->panel_cols);
+            if (!has_large(dword, n_cols)) continue;
             memset(other, 0, size);
             for (size_t k = 0; k < size; k += 2) {
                 if (!is_large(dword + k)) continue;
@@ -230,6 +228,7 @@ static void halve(const qk_conv *bytes, int32_t *totals, uint8_t *panels, additi
                         of_taps[i / bytes->tap_k * bytes->n_slots + p * bytes->panel_cols + half / 4] -= other[half];
                 }
             }
+            other += size;
             a.places[n++] = (qk_tile_place){(uint32_t)(i / bytes->tap_k), (uint32_t)(i % bytes->tap_k)};
         }
     }

@@ -6,17 +6,14 @@
 #include "kernels/conv/conv_tile_row.h"
 
 enum {
-    QK_CONV_LOT = 2 * QK_TILE_ROWS,                /* rows whose sums are finished at a time … */
-    QK_CONV_MOST = QK_CONV_LOT + QK_TILE_ROWS - 1, /* … or a few more, at the end */
-    QK_CONV_SLACK = 64,                            /* behind what is copied: tiles read whole dwords */
-    QK_CONV_PARTS = 64                             /* kinds of rows of a chunk, by the taps that they have */
+    QK_CONV_LOT = 24,   /* rows whose sums are finished at a time … */
+    QK_CONV_MOST = 31,  /* … or a few more, at the end */
+    QK_CONV_SLACK = 64, /* behind what is copied: tiles read whole dwords */
+    QK_CONV_PARTS = 64  /* kinds of rows of a chunk, by the taps that they have */
 };
 
 static inline const qk_tile_row *row_of(const qk_conv *c) {
     return c->row;
-}
-static inline size_t tile_rows(const qk_conv *c) {
-    return row_of(c)->max_rows[c->panel_cols / row_of(c)->lanes - 1];
 }
 /* What sources are xored with while they are copied, and what tiles xor. */
 static inline uint8_t copy_flip(const qk_conv *c) {
@@ -122,16 +119,20 @@ static inline size_t panels_at(const qk_conv *c) {
     return qk_round_up((c->n_slots + n_tap_totals(c)) * 4, 64) + (row_of(c)->bytes != NULL ? sizeof(head) : 0);
 }
 
-/* Panel i's places and weights are number starts[i] … starts[i + 1] - 1. */
+static inline size_t n_all_panels(const qk_conv *c) {
+    return c->n_panels * (size_t)c->g;
+}
+/* Columns of a panel of all. */
+static inline size_t cols_of(const qk_conv *c, size_t panel) {
+    return panel % c->n_panels == c->n_panels - 1 ? c->last_cols : c->panel_cols;
+}
+
+/* Panel i's places are number starts[i] … starts[i + 1] - 1; its weights, cols_of(i) each, begin at starts[i] * panel_cols. */
 typedef struct additions {
     uint32_t *starts;
     qk_tile_place *places;
     int32_t *weights;
 } additions;
-
-static inline size_t n_all_panels(const qk_conv *c) {
-    return c->n_panels * (size_t)c->g;
-}
 
 /* Behind the panels of the form of bytes, n of them in all. */
 static inline additions additions_at(const qk_conv *bytes, void *panels, size_t n, size_t *end_out) {

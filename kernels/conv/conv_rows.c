@@ -19,7 +19,8 @@ typedef struct job {
     const int32_t *of_taps; /* what panels have of each tap; NULL where it makes no difference */
     uint32_t zero;          /* what padding is, unsigned */
     additions add;          /* starts NULL: none */
-    size_t most;            /* rows of a tile */
+    size_t
+        step; /* bytes from row to row of every tap, where that is the same for all: then the table has the first ones */
     part parts[QK_CONV_PARTS];
 } job;
 
@@ -105,8 +106,8 @@ static void copy_lines(const job *j) {
         }
 }
 
-/* Addresses of one tap for one line of outputs, among copied lines. */
-static void point_at_copy(const job *j, const int64_t tap[3], int64_t line, const uint8_t **out) {
+/* Addresses of one tap for the first n of one line of outputs, among copied lines. */
+static void point_at_copy(const job *j, const int64_t tap[3], int64_t line, int64_t n, const uint8_t **out) {
     const qk_conv *c = j->c;
     int64_t first, at;
     int64_t cell = line * c->kernel[1] + tap[1];
@@ -122,11 +123,11 @@ static void point_at_copy(const job *j, const int64_t tap[3], int64_t line, cons
     if (!c->transposed) { /* every output has its element, a stride apart */
         const int64_t step = dense ? c->stride[2] : c->kernel[2];
         base += (size_t)(tap[2] * (dense ? c->dilation[2] : 1)) * bytes;
-        for (int64_t i = 0; i < j->n[2]; i++)
+        for (int64_t i = 0; i < n; i++)
             out[i] = base + (size_t)(i * step) * bytes;
         return;
     }
-    for (int64_t i = 0; i < j->n[2]; i++) {
+    for (int64_t i = 0; i < n; i++) {
         const bool has = element_at(c, 2, j->o[2] + i, tap[2], &at) && is_one;
         const int64_t x = dense ? at - first : i * c->kernel[2] + tap[2];
         out[i] = has ? base + (size_t)x * bytes : j->s.padding;
@@ -134,7 +135,7 @@ static void point_at_copy(const job *j, const int64_t tap[3], int64_t line, cons
 }
 
 /* The same in the source itself. */
-static void point_at_source(const job *j, const int64_t tap[3], int64_t line, const uint8_t **out) {
+static void point_at_source(const job *j, const int64_t tap[3], int64_t line, int64_t n, const uint8_t **out) {
     const qk_conv *c = j->c;
     const size_t bytes = (size_t)c->src_stride * qk_conv_elem_bytes(c);
     int64_t d, h, x;
@@ -144,8 +145,8 @@ static void point_at_source(const job *j, const int64_t tap[3], int64_t line, co
     int64_t i = 0;
     if (base != NULL && !c->transposed) {
         (void)element_at(c, 2, j->o[2], tap[2], &x);
-        const int64_t left = x >= 0 ? 0 : qk_smaller(qk_ceil_div(-x, c->stride[2]), j->n[2]);
-        const int64_t end = x >= c->in[2] ? 0 : qk_smaller((c->in[2] - 1 - x) / c->stride[2] + 1, j->n[2]);
+        const int64_t left = x >= 0 ? 0 : qk_smaller(qk_ceil_div(-x, c->stride[2]), n);
+        const int64_t end = x >= c->in[2] ? 0 : qk_smaller((c->in[2] - 1 - x) / c->stride[2] + 1, n);
         for (; i < left; i++)
             out[i] = j->s.padding;
         base += (size_t)((x + i * c->stride[2]) * (int64_t)bytes);
@@ -153,23 +154,38 @@ static void point_at_source(const job *j, const int64_t tap[3], int64_t line, co
             out[i] = base;
         base = NULL;
     }
-    for (; i < j->n[2]; i++) {
+    for (; i < n; i++) {
         const bool has = base != NULL && element_at(c, 2, j->o[2] + i, tap[2], &x) && x >= 0 && x < c->in[2];
         out[i] = has ? base + (size_t)x * bytes : j->s.padding;
     }
 }
 
+/* From row to row of every tap, where that is the same for all: pixels that lie as those of the outputs do, or a copied line. */
+static size_t row_step(const job *j) {
+    const qk_conv *c = j->c;
+    const size_t pixel = c->is_copied ? cell_bytes(c) : (size_t)c->src_stride * qk_conv_elem_bytes(c);
+    if (c->is_flat) return pixel;
+    if (!c->is_copied || c->transposed || j->n[1] != 1 || j->is_sorted) return 0;
+    return pixel * (size_t)(is_dense(c, 2) ? c->stride[2] : c->kernel[2]);
+}
+
+/* Rows that the table has of each tap. */
+static size_t table_rows(const job *j) {
+    return j->step == 0 ? j->n_rows : 1;
+}
+
 static void make_table(const job *j) {
     const qk_conv *c = j->c;
+    const int64_t n = j->step == 0 ? j->n[2] : 1;
     const uint8_t **out = j->s.table, **to;
     int64_t tap[3];
     for (tap[0] = 0; tap[0] < c->kernel[0]; tap[0]++)
         for (tap[1] = 0; tap[1] < c->kernel[1]; tap[1]++)
-            for (tap[2] = 0; tap[2] < (c->is_fused ? 1 : c->kernel[2]); tap[2]++, out += j->n_rows)
+            for (tap[2] = 0; tap[2] < (c->is_fused ? 1 : c->kernel[2]); tap[2]++, out += table_rows(j))
                 for (int64_t line = 0; line < j->n[1]; line++) {
                     const uint32_t *slots = j->s.slots + line * j->n[2];
                     to = !j->is_sorted ? out + line * j->n[2] : j->s.line;
-                    (c->is_copied ? point_at_copy : point_at_source)(j, tap, line, to);
+                    (c->is_copied ? point_at_copy : point_at_source)(j, tap, line, n, to);
                     for (int64_t i = 0; i < j->n[2] && j->is_sorted; i++)
                         out[slots[i]] = to[i];
                 }
@@ -182,7 +198,7 @@ static void sum_rows(const job *j) {
     for (size_t r = 0; r < j->n_rows; r++) {
         uint32_t sum = 0;
         for (size_t t = 0; t < c->n_taps; t++) {
-            const uint8_t *run = j->s.table[t * j->n_rows + r] + j->offset;
+            const uint8_t *run = j->s.table[t * table_rows(j) + (j->step == 0 ? r : 0)] + r * j->step + j->offset;
             for (size_t i = 0; i < n; i++)
                 sum += run[i * bytes] ^ tile_flip(c); /* of a word, the low byte is all there is */
         }
@@ -310,20 +326,23 @@ static void place_rows(job *j, const uint32_t *counts, uint32_t n_kinds) {
     }
 }
 
-/* Sort the rows, and list the taps of the parts. */
-static void make_parts(job *j) {
+/* All taps for all rows. */
+static void make_one_part(job *j) {
+    uint32_t n = 0;
+    for (; n < j->c->n_taps; n++)
+        j->s.taps[n] = n;
+    j->parts[0] = (part){0, (uint32_t)j->n_rows, 0, n};
+    j->n_parts = 1;
+    j->is_sorted = false;
+}
+
+/* Sort the rows, and list the taps of the parts, of n_kinds at most. */
+static void make_parts(job *j, uint32_t n_kinds) {
     const qk_conv *c = j->c;
-    const uint32_t n_kinds = c->transposed ? phases(c) : N_KINDS;
     uint32_t n_taps = 0, first = 0, counts[QK_CONV_PARTS] = {0}, *taps = j->s.taps;
     box boxes[N_KINDS] = {{{0, 0}, {0, 0}, 0}};
     j->n_parts = 0;
-    j->is_sorted = c->n_taps > 1 && c->transposed && n_kinds > 0;
-    if (c->n_taps == 1 || n_kinds == 0) {
-        for (; n_taps < c->n_taps; n_taps++)
-            taps[n_taps] = n_taps;
-        j->parts[j->n_parts++] = (part){0, (uint32_t)j->n_rows, 0, n_taps};
-        return;
-    }
+    j->is_sorted = c->transposed;
     if (c->transposed)
         sort_by_phase(j);
     else
@@ -364,15 +383,6 @@ static const int32_t *init_of(const job *j, const part *p, size_t slot, int32_t 
     return room;
 }
 
-/* From row to row of every tap, where that is the same for all: pixels that lie as those of the outputs do, or a copied line. */
-static size_t row_step(const job *j) {
-    const qk_conv *c = j->c;
-    const size_t pixel = c->is_copied ? cell_bytes(c) : (size_t)c->src_stride * qk_conv_elem_bytes(c);
-    if (c->is_flat) return pixel;
-    if (!c->is_copied || c->transposed || j->n[1] != 1 || j->is_sorted) return 0;
-    return pixel * (size_t)(is_dense(c, 2) ? c->stride[2] : c->kernel[2]);
-}
-
 /* Rows first … first+n-1 times panel p of the group. */
 static void run_rows(const job *j, size_t first, size_t n, size_t p, qk_conv_end *end, int32_t (*sums)[QK_TILE_COLS]) {
     const qk_conv *c = j->c;
@@ -380,10 +390,9 @@ static void run_rows(const job *j, size_t first, size_t n, size_t p, qk_conv_end
     const int32_t *weights = (const int32_t *)(const void *)(j->panels + panel * c->panel_bytes);
     int32_t room[QK_TILE_COLS];
     qk_tile t = {.n_dwords = c->tap_k,
-                 .tap_stride = j->n_rows,
-                 .step = row_step(j),
-                 .offset = j->offset,
-                 .n_cols = c->panel_cols,
+                 .tap_stride = table_rows(j),
+                 .step = j->step,
+                 .n_cols = cols_of(c, p),
                  .flip = 0x01010101u * tile_flip(c)};
     if (j->add.starts != NULL) {
         const size_t from = j->add.starts[panel];
@@ -399,12 +408,10 @@ static void run_rows(const job *j, size_t first, size_t n, size_t p, qk_conv_end
         const int32_t *init = init_of(j, some, panel * c->panel_cols, room);
         t.taps = j->s.taps + some->first_tap;
         t.n_taps = some->n_taps;
-        for (size_t row = from, m; row < to; row += m) {
-            const size_t n_tiles = (to - row + j->most - 1) / j->most;
-            m = (to - row + n_tiles - 1) / n_tiles;
-            if (end != NULL) end->rows = j->s.offsets + row;
-            row_of(c)->tile(&t, j->s.table + row, m, weights, init, end, end == NULL ? sums + (row - first) : NULL);
-        }
+        if (end != NULL) end->rows = j->s.offsets + from;
+        t.offset = j->offset + from * j->step;
+        row_of(c)->tiles(&t, j->s.table + (j->step == 0 ? from : 0), to - from, weights, init, end,
+                         end == NULL ? sums + (from - first) : NULL);
     }
 }
 
@@ -414,16 +421,17 @@ static void run_lot(const job *j, size_t first, size_t n, size_t p, size_t n_pan
     const int32_t *terms = j->r->terms;
     for (size_t i = 0; i < n_panels; i++)
         run_rows(j, first, n, p + i, NULL, (int32_t(*)[QK_TILE_COLS])(j->s.sums[0] + i * c->panel_cols));
+    const int64_t channel = (int64_t)(p * c->panel_cols),
+                  cols = qk_smaller((int64_t)(n_panels * c->panel_cols), c->m - channel);
     if (j->r->use_weights_zp && !c->is_float)
         subtract_rows(j, first, n, terms + c->n_slots + ((size_t)j->group * c->n_panels + p) * c->panel_cols,
-                      n_panels * c->panel_cols);
-    const int64_t channel = (int64_t)(p * c->panel_cols), cols = (int64_t)(n_panels * c->panel_cols);
+                      (size_t)cols);
     for (size_t i = 0, m = n; i < n; i += m) { /* neighbours */
         const uint32_t *pixels = j->s.pixels + first + i;
         for (m = j->is_sorted ? 1 : n; i + m < n && pixels[m] == pixels[0] + m; m++)
             ;
         j->r->finish(j->r->arg, j->s.sums[i], QK_TILE_COLS, pixel + (j->is_sorted ? pixels[0] : (int64_t)first), m,
-                     j->group * c->m + channel, (size_t)qk_smaller(cols, c->m - channel));
+                     j->group * c->m + channel, (size_t)cols);
     }
 }
 
@@ -460,7 +468,12 @@ static void run_task(job *j, size_t split) {
     j->n_rows = (size_t)(j->n[1] * j->n[2]);
     j->offset = 0;
     if (c->is_copied) copy_lines(j);
-    make_parts(j);
+    const uint32_t n_kinds = c->n_taps == 1 ? 0 : c->transposed ? phases(c) : N_KINDS;
+    if (n_kinds == 0)
+        make_one_part(j);
+    else
+        make_parts(j, n_kinds);
+    j->step = row_step(j);
     make_table(j);
     if (j->r->plain != NULL) place_results(j);
     const int64_t at_once = j->r->plain != NULL ? 1 : (int64_t)(QK_TILE_COLS / c->panel_cols);
@@ -480,7 +493,11 @@ void qk_conv_panels_run(const qk_conv *conv, const qk_conv_run *r, size_t first,
     const bool is_bytes =
         row_of(conv)->bytes != NULL && ((const head *)(const void *)(panels - sizeof(head)))->is_bytes;
     const qk_conv bytes = is_bytes ? in_bytes(conv) : *conv, *c = &bytes;
-    job j = {.c = c, .r = r, .panels = panels, .most = tile_rows(c)};
+    job j = {
+        .c = c,
+        .r = r,
+        .panels = panels,
+    };
     if (is_bytes) {
         const uint32_t *starts = (const uint32_t *)(const void *)(panels + n_all_panels(c) * c->panel_bytes);
         size_t end;

@@ -36,7 +36,6 @@ const qk_tile_row qk_tile_row_avx512 = {.isa = QK_ISA_avx512,
                                         .unit = 2,
                                         .lanes = LANES,
                                         .max_cols = LANES * VECTORS,
-                                        .max_rows = MAX_ROWS,
                                         .ends = true,
-                                        .tile = tile,
+                                        .tiles = tiles,
                                         .copy = copy};

@@ -40,7 +40,6 @@ const qk_tile_row qk_tile_float_row_avx2 = {.isa = QK_ISA_avx2,
                                             .unit = 1,
                                             .lanes = LANES,
                                             .max_cols = LANES * VECTORS,
-                                            .max_rows = MAX_ROWS,
                                             .ends = true,
-                                            .tile = tile,
+                                            .tiles = tiles,
                                             .copy = copy};

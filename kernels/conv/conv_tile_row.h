@@ -12,9 +12,8 @@
 #include <string.h>
 
 enum {
-    QK_TILE_ROWS = 12,   /* most rows of a tile */
-    QK_TILE_COLS = 64,   /* sums are this far apart from row to row */
-    QK_TILE_VECTORS = 4, /* most vectors of a panel */
+    QK_TILE_ROWS = 12, /* most rows of a tile */
+    QK_TILE_COLS = 64, /* sums are this far apart from row to row */
 };
 
 /* Where a dword of k is in a row: tap, and dword of its run. */
@@ -25,11 +24,11 @@ typedef struct qk_tile_place {
 typedef struct qk_tile {
     const uint32_t *taps; /* which, of a row's and the panel's */
     size_t n_taps, n_dwords;
-    size_t tap_stride; /* of row pointers: row r's run of tap t is at rows[t * tap_stride + r] */
+    size_t tap_stride; /* of row pointers: row r's run of tap t is at rows[t * tap_stride + r] … */
     size_t n_cols;     /* of the panel: dwords from one k to the next; a multiple of the level's lanes */
-    size_t step;       /* bytes from each row of a tap to the next, where that is the same for all; or 0 */
-    size_t offset;     /* from where row pointers point to where rows are, in bytes */
-    uint32_t flip;     /* xor of every dword of the rows, where the level `flips` */
+    size_t step; /* … or where this is not 0, so many bytes behind that of row r - 1, row 0's at rows[t * tap_stride] */
+    size_t offset; /* from where row pointers point to where rows are, in bytes */
+    uint32_t flip; /* xor of every dword of the rows, where the level `flips` */
     /* Some dwords of k once more, with other weights: one row of columns each. */
     size_t n_added;
     const qk_tile_place *places;
@@ -39,12 +38,11 @@ typedef struct qk_tile {
 typedef struct qk_tile_row {
     qk_isa isa;
     size_t unit, lanes, max_cols;
-    uint8_t max_rows[QK_TILE_VECTORS]; /* of a tile, by the vectors of its panel, less one */
     bool flips, ends;
-    /* init[c] + Σ row r · column c over the taps, for r < n_rows and all columns of the panel: to sums[r][c], or where the level `ends` and `end`
-     * is not NULL, as that says. */
-    void (*tile)(const qk_tile *tile, const uint8_t *const *rows, size_t n_rows, const int32_t *panel,
-                 const int32_t *init, const qk_conv_end *end, int32_t (*sums)[QK_TILE_COLS]);
+    /* init[c] + Σ row r · column c over the taps, for any number of rows and all columns of the panel: to sums[r][c], or where the level `ends`
+     * and `end` is not NULL, as that says. */
+    void (*tiles)(const qk_tile *tile, const uint8_t *const *rows, size_t n_rows, const int32_t *panel,
+                  const int32_t *init, const qk_conv_end *end, int32_t (*sums)[QK_TILE_COLS]);
     /* n elements as tiles want them: bytes xor `flip`, or widened to words of 16 bits after that; floats of any type as f32. */
     void (*copy)(const uint8_t *src, uint8_t *dst, size_t n, uint8_t flip, qdq_dtype type);
     /* Levels that multiply words may have a faster way with bytes, for weights whose pairs are small: of either sign no more than 128,
