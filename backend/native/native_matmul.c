@@ -1,7 +1,8 @@
-/* Products on kernels/igemm with the epilogue of kernels/post: integers of 8 bits with exact sums, or floats.
+/* Products on kernels/igemm with the epilogue of kernels/post: integers of 8 bits with exact sums, or floats: bf16 by bf16 as they are
+ * where the CPU has it, other half floats as f32.
  *
- * Weights that are constant (`any`) are packed when the plan is made; others into the scratch, at each execution. So are sources
- * whose k is not contiguous, and sources of half floats, as f32. Zero points become compensations:
+ * Weights that are constant (`any`) are packed when the plan is made; others into the scratch, at each execution, or read where they lie
+ * by a few rows. Sources whose k is not contiguous, or which become f32, are copied there, too. Zero points become compensations:
  *
  *     Σ (a - za)(w - zw) = Σ a' w' + za' (K zw' - col_sum) - zw' row_sum          (kernels/igemm/igemm.h)
  */
@@ -17,8 +18,9 @@
 enum {
     TILE_BYTES = 256 * 1024, /* of the rows that meet one panel after the other */
     PART_ROWS = 6,           /* fewer are no part of their own */
-    FEW_ROWS = 12,           /* do not pay for packing what can be read where it lies */
-    LINE_PANELS = 8,         /* of their columns at a time */
+    FEW_ROWS = 12,           /* do not pay for packing what can be read where it lies, … */
+    DOT_ROWS = 3,            /* … nor columns whose k are consecutive */
+    LINE_PANELS = 8,         /* of the columns of a few rows of integers, at a time */
     FOLD_K = 16384,          /* sums of so many products and a bias of up to 2^30 fit in s32 */
 };
 #define GRAIN_INT8 3e5 /* multiplications that pay for another thread */
@@ -39,9 +41,9 @@ typedef struct mm_impl {
     ptrdiff_t src_outer[QDQ_MAX_NDIMS], mat_outer[QDQ_MAX_NDIMS]; /* elements; matrices */
     ptrdiff_t src_row, src_k;
     qdq_dtype src_dtype;
-    size_t src_elem, mat_bytes;
-    size_t n_cols; /* padded */
-    qk_post widen; /* half floats to f32, where k is consecutive; fn NULL: not */
+    size_t src_elem, row_elem, mat_bytes; /* row_elem: as the kernel takes it */
+    size_t n_cols;                        /* padded */
+    qk_post widen;                        /* half floats to f32, where k is consecutive; fn NULL: not */
     qk_post_fn *widen_fn;
     bool copy_src, packed, has_zw, zw_per_col, has_col_add;
     qdqi_dnnl_md weights;
@@ -101,6 +103,8 @@ static void copy_rows(const mm_impl *mm, const char *src, char *dst) {
         mm->widen_fn(&mm->widen, &a, src, (size_t)mm->src_row, 0, mm->m, 0, mm->k);
     } else if (mm->src_elem == 1) {
         COPY_ROWS(uint8_t, ((const uint8_t *)src)[at]);
+    } else if (mm->row_elem == 2) {
+        COPY_ROWS(uint16_t, ((const uint16_t *)(const void *)src)[at]);
     } else if (mm->src_elem == 4) {
         COPY_ROWS(float, ((const float *)(const void *)src)[at]);
     } else {
@@ -111,7 +115,7 @@ static void copy_rows(const mm_impl *mm, const char *src, char *dst) {
 static const char *src_matrix(const mm_job *job, size_t b, const int64_t *index, ptrdiff_t *row_bytes) {
     const mm_impl *mm = job->mm;
     if (mm->copy_src) {
-        *row_bytes = (ptrdiff_t)(mm->k * (mm->gemm.src == QDQ_DTYPE_F32 ? 4 : 1));
+        *row_bytes = (ptrdiff_t)(mm->k * mm->row_elem);
         return job->scratch + mm->at_src + b * mm->m * (size_t)*row_bytes;
     }
     *row_bytes = mm->src_row * (ptrdiff_t)mm->src_elem;
@@ -154,7 +158,7 @@ static void prepare_chunk(int i, void *arg) {
         if (mm->copy_src)
             copy_rows(mm,
                       (const char *)job->bufs[mm->src] + offset_of(mm, index, mm->src_outer) * (ptrdiff_t)mm->src_elem,
-                      job->scratch + mm->at_src + b * mm->m * mm->k * (mm->gemm.src == QDQ_DTYPE_F32 ? 4 : 1));
+                      job->scratch + mm->at_src + b * mm->m * mm->k * mm->row_elem);
         if (!mm->has_zw) continue;
         ptrdiff_t row_bytes;
         const char *src = src_matrix(job, b, index, &row_bytes);
@@ -249,6 +253,10 @@ static bool run_small(const mm_job *job) {
     return true;
 }
 
+static size_t end_elem(const qk_igemm_end *end) {
+    return qdq_dtype_bits(end->dst) / 8;
+}
+
 /* Rows row … row + m - 1 of one panel. */
 static void run_rows(const mm_block *b, size_t row, size_t m, size_t panel) {
     const mm_impl *mm = b->job->mm;
@@ -256,7 +264,7 @@ static void run_rows(const mm_block *b, size_t row, size_t m, size_t panel) {
     qk_igemm_rows rows = {b->src + (ptrdiff_t)row * b->row_bytes, b->row_bytes, m};
     if (b->has_end) {
         qk_igemm_end end = b->end;
-        end.data = (char *)end.data + (ptrdiff_t)row * end.stride * (end.dst == QDQ_DTYPE_F32 ? 4 : 1);
+        end.data = (char *)end.data + (ptrdiff_t)row * end.stride * (ptrdiff_t)end_elem(&end);
         if (b->gemm->run_to_end(b->gemm, b->packed, &rows, panel - b->first_panel, &end)) return;
     }
     _Alignas(64) int32_t acc[QK_IGEMM_ROWS * QK_IGEMM_COLS];
@@ -274,7 +282,7 @@ static void run_block(const mm_block *b, size_t begin, size_t end, size_t first,
     const mm_impl *mm = b->job->mm;
     size_t at_once = QK_IGEMM_ROWS;
     if ((last - first) * mm->gemm.panel_bytes > TILE_BYTES) {
-        const size_t row_len = mm->k * (mm->gemm.src == QDQ_DTYPE_F32 ? 4 : 1);
+        const size_t row_len = mm->k * mm->row_elem;
         at_once = TILE_BYTES / row_len / QK_IGEMM_ROWS * QK_IGEMM_ROWS;
         if (at_once < 2 * QK_IGEMM_ROWS) at_once = 2 * QK_IGEMM_ROWS;
     } else if (last - first == 1) {
@@ -285,20 +293,35 @@ static void run_block(const mm_block *b, size_t begin, size_t end, size_t first,
             run_rows(b, top, end - top < at_once ? end - top : at_once, p);
 }
 
-/* Whether a panel is read where it lies. */
+/* Whether a panel is read where it lies; as floats whose rows are one panel lie as they are packed on some levels. */
 static bool can_stay(const mm_impl *mm, const qk_igemm *g, const qk_igemm_source *s) {
-    return g->nr == QK_IGEMM_COLS && g->n == QK_IGEMM_COLS && s->dtype == QDQ_DTYPE_F32 && s->n_stride == 1 &&
-           s->k_stride >= QK_IGEMM_COLS && (mm->m <= FEW_ROWS || s->k_stride == QK_IGEMM_COLS);
+    const bool is_packed = s->dtype == QDQ_DTYPE_F32 && g->nr == QK_IGEMM_COLS && s->k_stride == QK_IGEMM_COLS;
+    return g->n == QK_IGEMM_COLS && g->row_sums == NULL && s->dtype == g->weights && s->n_stride == 1 &&
+           s->k_stride >= QK_IGEMM_COLS && (mm->m <= FEW_ROWS || is_packed);
+}
+
+/* Rows of one panel times its columns, whose k are consecutive. */
+static void run_dots(const mm_block *b, const qk_igemm *g, const qk_igemm_source *s, size_t panel) {
+    const mm_impl *mm = b->job->mm;
+    const qk_igemm_rows columns = {s->data, s->n_stride * (ptrdiff_t)mm->row_elem, g->n};
+    _Alignas(64) float acc[DOT_ROWS * QK_IGEMM_COLS];
+    for (size_t r = 0; r < mm->m; r++)
+        g->dots(g, b->src + (ptrdiff_t)r * b->row_bytes, &columns, acc + r * QK_IGEMM_COLS);
+    b->job->post_fn(b->job->post, b->args, acc, QK_IGEMM_COLS, 0, mm->m, panel * QK_IGEMM_COLS, g->n);
 }
 
 /* One panel that is packed right before it is multiplied, while it is in a cache: as much as a chunk needs of the scratch. */
 static void run_panel(const mm_job *job, mm_block *b, int chunk, size_t mat, size_t panel, size_t begin, size_t end) {
     const mm_impl *mm = job->mm;
-    const size_t col = panel * QK_IGEMM_COLS, elem = b->end.dst == QDQ_DTYPE_F32 ? 4 : 1;
+    const size_t col = panel * QK_IGEMM_COLS;
     const qk_igemm *g = panel + 1 == mm->gemm.n_panels ? &mm->last_panel : &mm->one_panel;
     char *packed = job->scratch + mm->at_packed + (size_t)chunk * mm->one_panel.packed_bytes;
     qk_igemm_source s = source_of(&mm->weights, job->bufs[mm->wei], mat);
     s.data = (const char *)s.data + (ptrdiff_t)col * s.n_stride * (ptrdiff_t)(qdq_dtype_bits(s.dtype) / 8);
+    if (g->dots != NULL && mm->m <= DOT_ROWS && s.dtype == g->weights && s.k_stride == 1) {
+        run_dots(b, g, &s, panel);
+        return;
+    }
     mm_block one = *b;
     qk_igemm in_place;
     if (can_stay(mm, g, &s)) {
@@ -316,7 +339,7 @@ static void run_panel(const mm_job *job, mm_block *b, int chunk, size_t mat, siz
     if (one.end.add != NULL) one.end.add += col;
     if (one.end.scale != NULL) one.end.scale += col;
     if (one.end.bias != NULL) one.end.bias += col;
-    if (one.has_end) one.end.data = (char *)one.end.data + col * elem;
+    if (one.has_end) one.end.data = (char *)one.end.data + col * end_elem(&one.end);
     run_block(&one, begin, end, panel, panel + 1);
 }
 
@@ -504,11 +527,6 @@ static const char *read_shapes(mm_impl *mm, const qdqi_dnnl_md *src, const qdqi_
     mm->src_k = (ptrdiff_t)src->strides[nd - 1];
     mm->src_dtype = src->dtype;
     mm->src_elem = qdq_dtype_bits(src->dtype) / 8;
-    mm->copy_src = is_half(src->dtype) || (mm->k > 1 && mm->src_k != 1);
-    if (is_half(src->dtype) && (mm->k == 1 || mm->src_k == 1)) {
-        mm->widen = (qk_post){.acc = src->dtype, .dst = QDQ_DTYPE_F32};
-        mm->widen_fn = qk_post_choose(&mm->widen, NULL);
-    }
     mm->macs = (double)mm->n_batch * (double)mm->m * (double)mm->n * (double)mm->k;
     return NULL;
 }
@@ -525,11 +543,22 @@ static const char *read_bias(mm_impl *mm, const qdqi_dnnl_md *bias, qk_post *pos
 static const char *choose_gemm(mm_impl *mm, const qdqi_dnnl_md *src, const qdqi_dnnl_md *weights) {
     qk_igemm *g = &mm->gemm;
     if (is_float(src->dtype) != is_float(weights->dtype)) return "operand_dtype";
-    g->src = is_float(src->dtype) ? QDQ_DTYPE_F32 : src->dtype;
-    g->weights = is_float(weights->dtype) ? QDQ_DTYPE_F32 : weights->dtype;
+    g->src = src->dtype;
+    g->weights = weights->dtype;
     g->kc = mm->k;
     g->n = mm->n;
-    if (!qk_igemm_init(g)) return "operand_dtype";
+    if (!qk_igemm_init(g)) {
+        if (!is_float(src->dtype)) return "operand_dtype";
+        g->src = g->weights = QDQ_DTYPE_F32;
+        if (!qk_igemm_init(g)) return "operand_dtype";
+    }
+    const bool is_row = mm->k == 1 || mm->src_k == 1, is_widened = g->src != src->dtype;
+    mm->row_elem = qdq_dtype_bits(g->src) / 8;
+    mm->copy_src = is_widened || !is_row;
+    if (is_widened && is_row) {
+        mm->widen = (qk_post){.acc = src->dtype, .dst = QDQ_DTYPE_F32};
+        mm->widen_fn = qk_post_choose(&mm->widen, NULL);
+    }
     mm->one_panel = mm->last_panel = *g;
     mm->one_panel.n = mm->n < QK_IGEMM_COLS ? mm->n : QK_IGEMM_COLS;
     mm->last_panel.n = mm->n - (g->n_panels - 1) * QK_IGEMM_COLS;
@@ -551,8 +580,7 @@ static bool place(mm_impl *mm, size_t count, size_t each, size_t elem, size_t *a
 static bool place_scratch(mm_impl *mm) {
     const bool sums = mm->has_col_add || mm->folded_fn != NULL;
     return place(mm, mm->packed ? 0 : mm->n_mats, mm->mat_bytes, 1, &mm->at_packed) &&
-           place(mm, mm->copy_src ? mm->n_batch * mm->m : 0, mm->k, mm->gemm.src == QDQ_DTYPE_F32 ? 4 : 1,
-                 &mm->at_src) &&
+           place(mm, mm->copy_src ? mm->n_batch * mm->m : 0, mm->k, mm->row_elem, &mm->at_src) &&
            place(mm, mm->has_zw ? mm->n_batch : 0, mm->m, 4, &mm->at_row_sums) &&
            place(mm, sums ? mm->n_mats : 0, mm->n_cols, 4, &mm->at_col_add) &&
            place(mm, mm->has_zw ? 1 : 0, mm->n_cols, 4, &mm->at_col_mul);
@@ -583,7 +611,8 @@ static bool end_can_say(const qk_igemm *g, const qk_post *p, ptrdiff_t stride, q
         p->bias_per_row || (p->bias != QDQ_DTYPE_UNDEF && p->bias != QDQ_DTYPE_F32))
         return false;
     if (p->scale == QK_POST_SCALE_ROW || (p->scale == QK_POST_SCALE_NONE && p->acc != QDQ_DTYPE_F32)) return false;
-    if (is_bytes ? p->acc != QDQ_DTYPE_S32 : p->dst != QDQ_DTYPE_F32 || p->dst_has_zp) return false;
+    const bool is_half = p->dst == QDQ_DTYPE_BF16 && g->src == QDQ_DTYPE_BF16;
+    if (is_bytes ? p->acc != QDQ_DTYPE_S32 : (p->dst != QDQ_DTYPE_F32 && !is_half) || p->dst_has_zp) return false;
     *end = (qk_igemm_end){.dst = p->dst, .stride = stride};
     if (!qk_post_bounds(p, &end->low, &end->high, &end->is_rounded)) return false;
     const bool is_bare_or_relu = p->n_steps == 0 || p->steps[0].op == QK_POST_RELU;

@@ -132,7 +132,9 @@ static void measure(kbench *b, qdq_dtype src, qdq_dtype weights, int64_t n_batch
         for (size_t j = 0; j < sizes[i]; j++) /* of the order of 1 */
             ((uint16_t *)*data[i])[j] = (uint16_t)((((uint16_t *)*data[i])[j] & 0x80ff) | 0x3f00);
     }
-    const kbench_case kase = {.kernel = "igemm",
+    const kbench_case kase = {.kernel = is_int8                ? "igemm x8"
+                                        : src == QDQ_DTYPE_F32 ? "igemm f32"
+                                                               : "igemm bf16",
                               .name = name,
                               .read_bytes = (sizes[0] + sizes[1]) * elem,
                               .write_bytes = sizes[2] * elem,

@@ -43,13 +43,14 @@ class Igemm : public testing::Test {
             g.weights = form.weights;
             g.kc = form.kc;
             g.n = form.n;
-            ASSERT_TRUE(qk_igemm_init(&g)) << Name(form);
-            if (g.isa != isa) continue;
+            const bool is_taken = qk_igemm_init(&g);
+            ASSERT_TRUE(is_taken || form.src == QDQ_DTYPE_BF16) << Name(form);
+            if (!is_taken || g.isa != isa) continue;
             seen++;
             SCOPED_TRACE(std::string(qk_isa_name(g.isa)) + " " + Name(form));
             f(g);
         }
-        EXPECT_GE(seen, 1);
+        EXPECT_TRUE(seen >= 1 || form.src == QDQ_DTYPE_BF16);
     }
 
   private:
@@ -210,75 +211,164 @@ TEST_F(Igemm, ALineIsThePackedProduct) {
         }
 }
 
+const qdq_dtype kFloats[] = {QDQ_DTYPE_F32, QDQ_DTYPE_BF16};
+
+// Floats of several magnitudes that bf16 has, too.
+void FillFloats(uint8_t *to, qdq_dtype type, size_t n, uint64_t *seed) {
+    for (size_t i = 0; i < n; i++) {
+        const float v = std::ldexp(float(int32_t(kd_next(seed) % 255) - 127), int(kd_next(seed) % 9) - 12);
+        uint32_t bits;
+        memcpy(&bits, &v, 4);
+        const uint16_t half = uint16_t(bits >> 16);
+        if (type == QDQ_DTYPE_F32)
+            memcpy(to + 4 * i, &v, 4);
+        else
+            memcpy(to + 2 * i, &half, 2);
+    }
+}
+double FloatAt(const void *from, qdq_dtype type, size_t i) {
+    uint16_t half;
+    uint32_t bits;
+    float v;
+    memcpy(&half, static_cast<const uint8_t *>(from) + 2 * i, 2);
+    bits = uint32_t(half) << 16;
+    memcpy(&v, &bits, 4);
+    if (type == QDQ_DTYPE_F32) memcpy(&v, static_cast<const uint8_t *>(from) + 4 * i, 4);
+    return double(v);
+}
+
+// `got` within the bound of a row times a column, both kc elements a stride apart.
+void ExpectSum(float got, qdq_dtype type, size_t kc, const void *row, const void *column, size_t stride) {
+    double want = 0, size = 0;
+    for (size_t k = 0; k < kc; k++) {
+        const double x = FloatAt(row, type, k) * FloatAt(column, type, k * stride);
+        want += x;
+        size += std::fabs(x);
+    }
+    ASSERT_NEAR(double(got), want, double(kc + 1) * 0x1p-24 * size);
+}
+
 TEST_F(Igemm, FloatSumsAreWithinTheirBoundAndDoNotDependOnTheTile) {
     const size_t kcs[] = {1, 2, 7, 16, 33, 100}, ns[] = {1, 8, 15, 17, 40, 64, 70};
     uint64_t seed = 3;
-    for (size_t kc : kcs)
-        for (size_t n : ns) {
-            const Form form = {QDQ_DTYPE_F32, QDQ_DTYPE_F32, kc, n, false};
-            EachLevel(form, [&](const qk_igemm &g) {
-                std::vector<float> w(kc * n);
-                for (auto &x : w)
-                    x = float(int32_t(kd_next(&seed) % 2001) - 1000) * 1e-3f;
-                const qk_igemm_source s = {w.data(), QDQ_DTYPE_F32, ptrdiff_t(n), 1};
-                std::unique_ptr<void, AlignedFree> packed(aligned_alloc(64, (g.packed_bytes + 63) / 64 * 64));
-                qk_igemm_pack(&g, &s, packed.get(), 0, g.n_panels);
-                GuardedBytes bytes(QK_IGEMM_ROWS * kc * 4);
-                auto *a = reinterpret_cast<float *>(bytes.at_end());
-                for (size_t k = 0; k < QK_IGEMM_ROWS * kc; k++)
-                    a[k] = float(int32_t(kd_next(&seed) % 2001) - 1000) * 1e-3f;
-                std::vector<float> all(QK_IGEMM_ROWS * QK_IGEMM_COLS), one(all);
-                for (size_t p = 0; p < g.n_panels; p++) {
-                    qk_igemm_rows rows = {a, ptrdiff_t(kc * 4), QK_IGEMM_ROWS};
-                    g.run(&g, packed.get(), &rows, p, all.data());
-                    for (size_t m : kHeights) {
-                        rows.m = m;
-                        rows.data = a + (QK_IGEMM_ROWS - m) * kc; // ends at the page
-                        g.run(&g, packed.get(), &rows, p, one.data());
-                        for (size_t r = 0; r < m; r++)
-                            for (size_t c = p * QK_IGEMM_COLS; c < n && c < (p + 1) * QK_IGEMM_COLS; c++) {
-                                const size_t at = r * QK_IGEMM_COLS + c - p * QK_IGEMM_COLS;
-                                ASSERT_EQ(one[at], all[at + (QK_IGEMM_ROWS - m) * QK_IGEMM_COLS]);
-                                double want = 0, size = 0;
-                                for (size_t k = 0; k < kc; k++) {
-                                    const double x = double(static_cast<const float *>(rows.data)[r * kc + k]) *
-                                                     double(w[k * n + c]);
-                                    want += x;
-                                    size += std::fabs(x);
+    for (qdq_dtype type : kFloats)
+        for (size_t kc : kcs)
+            for (size_t n : ns) {
+                const Form form = {type, type, kc, n, (kc + n) % 2 == 0};
+                const size_t elem = qdq_dtype_bits(type) / 8, k_step = form.transposed ? 1 : n,
+                             n_step = form.transposed ? kc : 1;
+                EachLevel(form, [&](const qk_igemm &g) {
+                    GuardedBytes w(kc * n * elem), bytes(QK_IGEMM_ROWS * kc * elem);
+                    FillFloats(w.at_end(), type, kc * n, &seed);
+                    FillFloats(bytes.at_end(), type, QK_IGEMM_ROWS * kc, &seed);
+                    const qk_igemm_source s = {w.at_end(), type, ptrdiff_t(k_step), ptrdiff_t(n_step)};
+                    std::unique_ptr<void, AlignedFree> packed(aligned_alloc(64, (g.packed_bytes + 63) / 64 * 64));
+                    qk_igemm_pack(&g, &s, packed.get(), 0, g.n_panels);
+                    std::vector<float> all(QK_IGEMM_ROWS * QK_IGEMM_COLS), one(all);
+                    for (size_t p = 0; p < g.n_panels; p++) {
+                        qk_igemm_rows rows = {bytes.at_end(), ptrdiff_t(kc * elem), QK_IGEMM_ROWS};
+                        g.run(&g, packed.get(), &rows, p, all.data());
+                        for (size_t m : kHeights) {
+                            rows.m = m;
+                            rows.data = bytes.at_end() + (QK_IGEMM_ROWS - m) * kc * elem; // ends at the page
+                            g.run(&g, packed.get(), &rows, p, one.data());
+                            for (size_t r = 0; r < m; r++)
+                                for (size_t c = p * QK_IGEMM_COLS; c < n && c < (p + 1) * QK_IGEMM_COLS; c++) {
+                                    const size_t at = r * QK_IGEMM_COLS + c - p * QK_IGEMM_COLS;
+                                    ASSERT_EQ(one[at], all[at + (QK_IGEMM_ROWS - m) * QK_IGEMM_COLS]);
+                                    ExpectSum(one[at], type, kc,
+                                              static_cast<const uint8_t *>(rows.data) + r * kc * elem,
+                                              w.at_end() + c * n_step * elem, k_step);
                                 }
-                                ASSERT_NEAR(double(one[at]), want, double(kc + 1) * 0x1p-24 * size);
-                            }
+                        }
                     }
-                }
-            });
-        }
+                });
+            }
 }
 
 TEST_F(Igemm, PanelsOfFloatsCanBeReadWhereTheyLie) {
-    const size_t kc = 37, n = 128, step = 150, m = 11;
+    const size_t n = 128, m = 11;
     uint64_t seed = 9;
-    GuardedBytes w(((kc - 1) * step + n) * 4);
-    auto *b = reinterpret_cast<float *>(w.at_end());
-    for (size_t i = 0; i < (kc - 1) * step + n; i++)
-        b[i] = float(int32_t(kd_next(&seed) % 2001) - 1000) * 1e-3f;
-    std::vector<float> a(m * kc);
-    for (auto &x : a)
-        x = float(int32_t(kd_next(&seed) % 2001) - 1000) * 1e-3f;
-    EachLevel({QDQ_DTYPE_F32, QDQ_DTYPE_F32, kc, n, false}, [&](const qk_igemm &g) {
-        if (g.nr != QK_IGEMM_COLS) return;
-        std::unique_ptr<void, AlignedFree> packed(aligned_alloc(64, (g.packed_bytes + 63) / 64 * 64));
-        const qk_igemm_source s = {b, QDQ_DTYPE_F32, ptrdiff_t(step), 1};
-        qk_igemm_pack(&g, &s, packed.get(), 0, g.n_panels);
-        qk_igemm there = g;
-        there.k_step = step;
-        const qk_igemm_rows rows = {a.data(), ptrdiff_t(kc * 4), m};
-        std::vector<float> want(m * QK_IGEMM_COLS), got(want);
-        for (size_t p = 0; p < g.n_panels; p++) {
-            g.run(&g, packed.get(), &rows, p, want.data());
-            there.run(&there, b, &rows, p, got.data());
-            ASSERT_EQ(got, want);
+    for (qdq_dtype type : kFloats)
+        for (size_t kc : {37, 64})
+            for (size_t step : {128, 150}) {
+                const size_t elem = qdq_dtype_bits(type) / 8, n_elems = (kc - 1) * step + n;
+                GuardedBytes w(n_elems * elem);
+                std::vector<uint8_t> a(m * kc * elem);
+                FillFloats(w.at_end(), type, n_elems, &seed);
+                FillFloats(a.data(), type, m * kc, &seed);
+                EachLevel({type, type, kc, n, false}, [&](const qk_igemm &g) {
+                    std::unique_ptr<void, AlignedFree> packed(aligned_alloc(64, (g.packed_bytes + 63) / 64 * 64));
+                    const qk_igemm_source s = {w.at_end(), type, ptrdiff_t(step), 1};
+                    qk_igemm_pack(&g, &s, packed.get(), 0, g.n_panels);
+                    qk_igemm there = g;
+                    there.k_step = step;
+                    for (size_t rows_m : {size_t(1), size_t(2), m}) {
+                        const qk_igemm_rows rows = {a.data(), ptrdiff_t(kc * elem), rows_m};
+                        std::vector<float> want(m * QK_IGEMM_COLS), got(want);
+                        for (size_t p = 0; p < g.n_panels; p++) {
+                            g.run(&g, packed.get(), &rows, p, want.data());
+                            there.run(&there, w.at_end(), &rows, p, got.data());
+                            ASSERT_EQ(got, want);
+                        }
+                    }
+                });
+            }
+}
+
+TEST_F(Igemm, ARowMeetsColumnsWhereTheyLie) {
+    uint64_t seed = 31;
+    for (qdq_dtype type : kFloats)
+        for (size_t kc : {1, 2, 7, 8, 15, 16, 31, 33, 64, 129})
+            for (size_t n : {1, 2, 3, 4, 5, 63, 64}) {
+                const size_t elem = qdq_dtype_bits(type) / 8;
+                GuardedBytes row(kc * elem), columns(kc * n * elem);
+                FillFloats(row.at_end(), type, kc, &seed);
+                FillFloats(columns.at_end(), type, kc * n, &seed);
+                EachLevel({type, type, kc, n, true}, [&](const qk_igemm &g) {
+                    if (g.dots == nullptr) return;
+                    const qk_igemm_rows there = {columns.at_end(), ptrdiff_t(kc * elem), n};
+                    GuardedBytes out((n + 3) / 4 * 16);
+                    auto *sums = reinterpret_cast<float *>(out.at_end());
+                    g.dots(&g, row.at_end(), &there, sums);
+                    for (size_t c = 0; c < n; c++)
+                        ExpectSum(sums[c], type, kc, row.at_end(), columns.at_end() + c * kc * elem, 1);
+                });
+            }
+}
+
+TEST_F(Igemm, WhatIsNotFiniteSpreadsOverItsSumsOnly) {
+    const size_t kc = 21, n = 70, m = 7;
+    const uint16_t wild[] = {0x7f80, 0xff80, 0x7fc1}; // inf, -inf, NaN
+    for (qdq_dtype type : kFloats)
+        for (uint16_t half : wild) {
+            const size_t elem = qdq_dtype_bits(type) / 8;
+            uint64_t seed = 4;
+            std::vector<uint8_t> w(kc * n * elem), a(m * kc * elem);
+            FillFloats(w.data(), type, kc * n, &seed);
+            FillFloats(a.data(), type, m * kc, &seed);
+            const uint32_t bits = uint32_t(half) << 16;
+            memcpy(&a[(2 * kc + 5) * elem], type == QDQ_DTYPE_F32 ? static_cast<const void *>(&bits) : &half, elem);
+            EachLevel({type, type, kc, n, false}, [&](const qk_igemm &g) {
+                std::vector<uint8_t> packed(g.packed_bytes);
+                const qk_igemm_source s = {w.data(), type, ptrdiff_t(n), 1};
+                qk_igemm_pack(&g, &s, packed.data(), 0, g.n_panels);
+                const qk_igemm_rows rows = {a.data(), ptrdiff_t(kc * elem), m};
+                std::vector<float> acc(m * QK_IGEMM_COLS);
+                for (size_t p = 0; p < g.n_panels; p++) {
+                    g.run(&g, packed.data(), &rows, p, acc.data());
+                    for (size_t r = 0; r < m; r++)
+                        for (size_t c = 0; c < QK_IGEMM_COLS && p * QK_IGEMM_COLS + c < n; c++) {
+                            const double x = FloatAt(w.data(), type, 5 * n + p * QK_IGEMM_COLS + c);
+                            const float got = acc[r * QK_IGEMM_COLS + c];
+                            ASSERT_EQ(std::isfinite(got), r != 2);
+                            if (r == 2 && half != 0x7fc1 && x != 0) {
+                                ASSERT_EQ(std::signbit(got), (half == 0xff80) != (x < 0));
+                            }
+                        }
+                }
+            });
         }
-    });
 }
 
 // An end gives the bytes of the program of kernels/post that says the same.
@@ -291,7 +381,7 @@ struct EndForm {
 
 qk_post PostOf(const EndForm &f) {
     qk_post p = {};
-    p.acc = f.src == QDQ_DTYPE_F32 ? QDQ_DTYPE_F32 : QDQ_DTYPE_S32;
+    p.acc = f.src == QDQ_DTYPE_F32 || f.src == QDQ_DTYPE_BF16 ? QDQ_DTYPE_F32 : QDQ_DTYPE_S32;
     p.dst = f.dst;
     p.has_col_add = f.has_add;
     p.scale = f.has_scale ? QK_POST_SCALE_COL : QK_POST_SCALE_COMMON;
@@ -305,17 +395,15 @@ qk_post PostOf(const EndForm &f) {
 }
 
 void CheckEnd(const qk_igemm &g, const EndForm &f, size_t m, uint64_t seed) {
-    const bool is_float = f.src == QDQ_DTYPE_F32;
-    const size_t elem = is_float ? 4 : 1, dst_elem = f.dst == QDQ_DTYPE_F32 ? 4 : 1, n = g.n, kc = g.kc;
+    const bool is_float = f.src == QDQ_DTYPE_F32 || f.src == QDQ_DTYPE_BF16;
+    const size_t elem = qdq_dtype_bits(f.src) / 8, dst_elem = qdq_dtype_bits(f.dst) / 8, n = g.n, kc = g.kc;
     GuardedBytes src(m * kc * elem), w(kc * n * elem), add(n * 4), scale(n * 4), bias(n * 4), dst(m * n * dst_elem);
-    for (GuardedBytes *b : {&src, &w})
-        for (size_t i = 0; i < (b == &src ? m : n) * kc; i++) {
-            const uint64_t x = kd_next(&seed);
-            if (is_float)
-                reinterpret_cast<float *>(b->at_end())[i] = float(int32_t(x % 2001) - 1000) * 1e-3f;
-            else
-                b->at_end()[i] = uint8_t(x);
-        }
+    for (GuardedBytes *b : {&src, &w}) {
+        const size_t count = (b == &src ? m : n) * kc;
+        if (is_float) FillFloats(b->at_end(), f.src, count, &seed);
+        for (size_t i = 0; !is_float && i < count; i++)
+            b->at_end()[i] = uint8_t(kd_next(&seed));
+    }
     for (size_t c = 0; c < n; c++) {
         reinterpret_cast<int32_t *>(add.at_end())[c] = int32_t(kd_next(&seed) % 20001) - 10000;
         reinterpret_cast<float *>(scale.at_end())[c] = float(kd_next(&seed) % 1000 + 1) * 4e-6f;
@@ -361,7 +449,7 @@ void CheckEnd(const qk_igemm &g, const EndForm &f, size_t m, uint64_t seed) {
         ASSERT_TRUE(g.run_to_end(&g, packed.get(), &rows, p, &end));
     }
     ASSERT_EQ(std::vector<uint8_t>(dst.at_end(), dst.at_end() + want.size()), want) << "m " << m << " n " << n;
-    if (f.dst == QDQ_DTYPE_F32) return;
+    if (f.dst == QDQ_DTYPE_F32 || f.dst == QDQ_DTYPE_BF16) return;
     // what may not fit s32 is refused
     const qk_igemm_rows rows = {src.at_end(), ptrdiff_t(kc * elem), m};
     for (float wild : {0.5f, -1e30f, INFINITY, NAN}) {
@@ -380,7 +468,7 @@ void CheckEnd(const qk_igemm &g, const EndForm &f, size_t m, uint64_t seed) {
 }
 
 TEST_F(Igemm, AnEndGivesTheBytesOfTheProgramThatSaysTheSame) {
-    const qdq_dtype u8 = QDQ_DTYPE_U8, s8 = QDQ_DTYPE_S8, f32 = QDQ_DTYPE_F32;
+    const qdq_dtype u8 = QDQ_DTYPE_U8, s8 = QDQ_DTYPE_S8, f32 = QDQ_DTYPE_F32, bf16 = QDQ_DTYPE_BF16;
     const EndForm forms[] = {
         {u8, u8, false, true, true, true, false, false, 0, 1.0f},
         {s8, u8, true, true, true, true, false, false, 0, 1.0f},
@@ -394,6 +482,9 @@ TEST_F(Igemm, AnEndGivesTheBytesOfTheProgramThatSaysTheSame) {
         {f32, f32, false, true, true, true, false, false, 0, 1.0f},
         {f32, f32, false, false, false, false, false, false, 0, 1.0f},
         {u8, u8, false, true, false, true, false, true, 255, 1.0f},
+        {bf16, bf16, false, false, false, false, false, false, 0, 1.0f},
+        {bf16, bf16, false, true, true, true, false, false, 0, 1.0f},
+        {bf16, f32, false, false, true, false, true, false, 0, 0.5f},
     };
     const size_t ns[] = {1, 5, 16, 17, 31, 32, 47, 48, 49, 63, 64, 65, 80, 130},
                  ms[] = {1, 2, 3, 5, 6, 7, 8, 16, 25, 49};
@@ -401,7 +492,7 @@ TEST_F(Igemm, AnEndGivesTheBytesOfTheProgramThatSaysTheSame) {
     size_t i = 0;
     for (const EndForm &f : forms)
         for (size_t n : ns) {
-            const qdq_dtype weights = f.src == f32 ? f32 : i % 3 ? s8 : u8;
+            const qdq_dtype weights = f.src == f32 || f.src == bf16 ? f.src : i % 3 ? s8 : u8;
             EachLevel({f.src, weights, 1 + i % 70, n, false}, [&](const qk_igemm &g) {
                 if (g.run_to_end == nullptr) return;
                 for (size_t q = 0; q < 3; q++)
@@ -467,6 +558,10 @@ TEST_F(Igemm, RefusesWhatItDoesNotHave) {
     g.kc = SIZE_MAX;
     EXPECT_FALSE(qk_igemm_init(&g));
     g.kc = g.n = SIZE_MAX / 8;
+    EXPECT_FALSE(qk_igemm_init(&g));
+    qk_isa_set_cap(QK_ISA_avx2); // which multiplies no bf16
+    g.src = g.weights = QDQ_DTYPE_BF16;
+    g.kc = g.n = 1;
     EXPECT_FALSE(qk_igemm_init(&g));
 }
 

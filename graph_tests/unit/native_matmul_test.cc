@@ -175,6 +175,30 @@ TEST_F(NativeMatmul, AFewRowsReadWeightsWhereTheyLie) {
     }
 }
 
+// Weights of run time: columns whose k are consecutive, panels of rows as they lie, and what has to be packed.
+TEST_F(NativeMatmul, AFewRowsMeetWeightsWhereTheyLie) {
+    Random r;
+    for (qdq_dtype type : {QDQ_DTYPE_F32, QDQ_DTYPE_BF16})
+        for (int64_t m : {1, 3, 13})
+            for (const Dims &kn : {Dims{11, 128}, Dims{32, 70}}) {
+                Request q(r);
+                q.src = {2, m, kn[0]};
+                q.wei = {2, kn[0], kn[1]};
+                q.dst = {2, m, kn[1]};
+                q.src_t = q.wei_t = q.dst_t = type;
+                q.bias_t = QDQ_DTYPE_UNDEF;
+                q.integers = q.src_zp = q.wei_zp = q.dst_zp = q.factor = q.packed = q.ta = q.residual = false;
+                for (bool tb : {false, true})
+                    for (qk_isa isa : {QK_ISA_ref, QK_ISA_avx2, QK_ISA_avx512, QK_ISA_avx512bf16}) {
+                        if (!qk_isa_host_has(isa)) continue;
+                        q.tb = tb;
+                        SCOPED_TRACE(std::string(qk_isa_name(isa)) + " m " + std::to_string(m) + (tb ? " nt" : " nn"));
+                        Check(q, r, isa);
+                        if (HasFailure()) return;
+                    }
+            }
+}
+
 TEST_F(NativeMatmul, RefusesInTheVocabulary) {
     qdq_error err = {};
     qdqi_dnnl_prim *prim = nullptr;

@@ -1,23 +1,26 @@
 #include "kernels/igemm/igemm_row.h"
 
+typedef enum igemm_types { x8, f32, bf16 } igemm_types;
+
 static const struct {
     qk_isa isa;
-    bool is_float;
+    igemm_types types;
     size_t nr, kr, elem_bytes;
     bool is_paired;
     qk_igemm_fn *fn;
     qk_igemm_end_fn *end_fn;
     qk_igemm_pack_fn *pack_fn;
+    qk_igemm_dots_fn *dots_fn;
 } rows[] = {
-#define x8              false
-#define f32             true
 #define SINGLE          false
 #define PAIRED          true
 #define WITH_END(name)  name
 #define WITH_PACK(name) name
+#define WITH_DOTS(name) name
 #define NO_END(name)    NULL
 #define NO_PACK(name)   NULL
-#define QK_IGEMM(level, types, nr, kr, bytes, paired, end, pack)                                                       \
+#define NO_DOTS(name)   NULL
+#define QK_IGEMM(level, types, nr, kr, bytes, paired, end, pack, dots)                                                 \
     {QK_ISA_##level,                                                                                                   \
      types,                                                                                                            \
      nr,                                                                                                               \
@@ -26,18 +29,21 @@ static const struct {
      paired,                                                                                                           \
      qk_igemm_##types##_##level,                                                                                       \
      end(qk_igemm_##types##_end_##level),                                                                              \
-     pack(qk_igemm_pack_##types##_##level)},
+     pack(qk_igemm_pack_##types##_##level),                                                                            \
+     dots(qk_igemm_dots_##types##_##level)},
 #include "kernels/igemm/igemm.def"
 #undef QK_IGEMM
-#undef x8
-#undef f32
 #undef SINGLE
 #undef PAIRED
 #undef WITH_END
 #undef WITH_PACK
 #undef NO_END
 #undef NO_PACK
+#undef WITH_DOTS
+#undef NO_DOTS
 };
+
+enum { N_ROWS = sizeof rows / sizeof rows[0] };
 
 static bool is_x8(qdq_dtype d) {
     return d == QDQ_DTYPE_U8 || d == QDQ_DTYPE_S8;
@@ -75,23 +81,29 @@ static bool set_sizes(qk_igemm *g) {
            !__builtin_add_overflow(g->packed_bytes, tables, &g->packed_bytes);
 }
 
+static bool types_of(const qk_igemm *g, igemm_types *out) {
+    *out = g->src == QDQ_DTYPE_F32 ? f32 : g->src == QDQ_DTYPE_BF16 ? bf16 : x8;
+    return *out == x8 ? is_x8(g->src) && is_x8(g->weights) : g->src == g->weights;
+}
+
 bool qk_igemm_init(qk_igemm *g) {
-    const bool is_float = g->src == QDQ_DTYPE_F32 && g->weights == QDQ_DTYPE_F32;
-    if (!is_float && !(is_x8(g->src) && is_x8(g->weights))) return false;
-    if (g->kc == 0 || g->n == 0) return false;
+    igemm_types types;
+    if (!types_of(g, &types) || g->kc == 0 || g->n == 0) return false;
     size_t i = 0;
-    while (rows[i].is_float != is_float || !qk_isa_has(rows[i].isa)) /* the last are ref, which is always there */
+    while (i < N_ROWS && (rows[i].types != types || !qk_isa_has(rows[i].isa)))
         i++;
+    if (i == N_ROWS) return false;
     g->run = rows[i].fn;
     g->run_to_end = rows[i].end_fn;
     g->pack = rows[i].pack_fn;
+    g->dots = rows[i].dots_fn;
     g->isa = rows[i].isa;
     g->nr = rows[i].nr;
     g->kr = rows[i].kr;
     g->elem_bytes = rows[i].elem_bytes;
     g->is_paired = rows[i].is_paired;
-    g->k_step = g->nr;
-    g->row_sums = is_float ? NULL : choose_sums();
+    g->k_step = 0;
+    g->row_sums = types == x8 ? choose_sums() : NULL;
     choose_line(g);
     g->src_shift = g->src == QDQ_DTYPE_S8 ? 128 : 0;
     g->weights_shift = g->weights == QDQ_DTYPE_U8 ? 128 : 0;
@@ -135,19 +147,23 @@ typedef struct block {
     int32_t *sums, *pairs; /* of the columns; is_paired */
 } block;
 
-/* Element by element: k first … kc - 1 of columns col … end - 1, of floats or bytes. */
-static void pack_cells(const block *b, size_t first, size_t col, size_t end) {
+/* Element by element, floats or bytes. */
+static void pack_cells(const block *b, size_t n_cols) {
     const qk_igemm *g = b->g;
     const qk_igemm_source *s = b->source;
     const uint8_t flip = g->weights_shift != 0 ? 0x80 : 0;
-    for (size_t k = first; col < end && k < g->kc; k++) {
+    for (size_t k = 0; k < g->kc; k++) {
         const size_t to = k / g->kr * g->kr * g->nr, in = k % g->kr;
-        for (size_t j = col; j < end; j++) {
+        for (size_t j = 0; j < n_cols; j++) {
             const ptrdiff_t from = b->at + (ptrdiff_t)k * s->k_stride + (ptrdiff_t)j * s->n_stride;
             uint8_t *p = b->out + (to + j * g->kr + in) * g->elem_bytes;
             if (g->elem_bytes == 4) {
                 const float f = load_f32(s->dtype, s->data, from);
                 memcpy(p, &f, sizeof f);
+                continue;
+            }
+            if (g->weights == QDQ_DTYPE_BF16) {
+                memcpy(p, (const char *)s->data + 2 * from, 2);
                 continue;
             }
             const int8_t w = (int8_t)(((const uint8_t *)s->data)[from] ^ flip);
@@ -157,31 +173,21 @@ static void pack_cells(const block *b, size_t first, size_t col, size_t end) {
     }
 }
 
-/* Groups of columns in vectors; returns how many columns are done. */
-static size_t pack_groups(const block *b, size_t n_cols) {
+/* Bytes in vectors. False: there are none. */
+static bool pack_bytes(const block *b, size_t n_cols) {
     const qk_igemm *g = b->g;
-    const qk_igemm_source *s = b->source;
-    size_t col = 0;
-    if (g->elem_bytes == 4 && s->dtype == QDQ_DTYPE_F32 && s->n_stride == 1) {
-        for (size_t k = 0; k < g->kc; k++)
-            memcpy(b->out + k * g->nr * sizeof(float), (const float *)s->data + b->at + (ptrdiff_t)k * s->k_stride,
-                   n_cols * sizeof(float));
-        return n_cols;
-    }
+    if (g->row_sums == NULL || g->isa == QK_ISA_ref) return false;
 #if defined(__x86_64__)
-    if (g->isa == QK_ISA_ref) return 0;
-    for (; g->elem_bytes != 4 && col < n_cols; col += 16) {
+    for (size_t col = 0; col < n_cols; col += 16) {
+        const qk_igemm_source *s = b->source;
         const uint8_t *from = (const uint8_t *)s->data + b->at + (ptrdiff_t)col * s->n_stride;
         qk_igemm_pack16_avx2(g, from, s->k_stride, s->n_stride, n_cols - col < 16 ? n_cols - col : 16,
                              b->out + col * g->kr * g->elem_bytes, b->sums + col, b->pairs + col);
     }
-    for (; g->elem_bytes == 4 && s->dtype == QDQ_DTYPE_F32 && s->k_stride == 1 && n_cols - col >= 8; col += 8) {
-        const float *from = (const float *)s->data + b->at + (ptrdiff_t)col * s->n_stride;
-        const size_t k = qk_igemm_pack8_f32_avx2(g, from, s->n_stride, (float *)(void *)b->out + col);
-        pack_cells(b, k, col, col + 8);
-    }
+#else
+    (void)n_cols;
 #endif
-    return col;
+    return true;
 }
 
 static void pack_panel(const qk_igemm *g, const qk_igemm_source *s, size_t p, size_t n_cols, uint8_t *panel,
@@ -196,7 +202,7 @@ static void pack_panel(const qk_igemm *g, const qk_igemm_source *s, size_t p, si
                          sums + col,
                          pairs + col};
         const size_t cols = n_cols - col < g->nr ? n_cols - col : g->nr;
-        pack_cells(&b, 0, pack_groups(&b, cols), cols);
+        if (!pack_bytes(&b, cols)) pack_cells(&b, cols);
     }
 }
 

@@ -9,8 +9,10 @@
  *     Σ (a - za)(w - zw) = Σ a' w' - za' col_sum[c] - zw'[c] row_sum[r] + K za' zw'[c],   za' = za + src_shift, zw' = zw - weights_shift
  *
  * which is col_add = za' (K zw' - col_sum), row_sum and col_mul = -zw' of kernels/post/post.h; K = kc.
- * Floats (src F32): f32 sums in ascending k, one fused multiply-add each, which does not depend on the tile: the same bytes for any
+ * Floats (F32, both): f32 sums in ascending k, one fused multiply-add each, which does not depend on the tile: the same bytes for any
  * split of rows and columns. Levels differ by rounding (ref does not fuse).
+ * BF16, both: f32 sums of the CPU's instruction, on levels that have one: pairs of k in ascending order, rounded at most twice each, which
+ * does not depend on the tile either. What is below 2^-126, of operands, sums and bf16 results, counts as zero.
  *
  * Packed weights are panels of QK_IGEMM_COLS columns, padded with zeros, in a layout of the chosen level; then, for integers, the
  * col_sums of all panels, and what the level needs of each column beyond that. They are read fastest where they begin at a cache line. Nothing is
@@ -44,7 +46,7 @@ typedef struct qk_igemm_rows {
  *
  * the same bytes as kernels/post makes of the program of this meaning. Vectors per column are those of the whole matrix. */
 typedef struct qk_igemm_end {
-    qdq_dtype dst;      /* U8 S8, integers only; F32 */
+    qdq_dtype dst;      /* U8 S8, integers only; F32; BF16, from BF16 only */
     const int32_t *add; /* integers; NULL: none; likewise the next two */
     const float *scale, *bias;
     float scale_common; /* 1 when there is none */
@@ -60,6 +62,9 @@ typedef void qk_igemm_fn(const qk_igemm *g, const void *packed, const qk_igemm_r
 /* Results of any number of rows. False, and nothing is written, when scales, biases or the zero point are so large that a value may not fit s32. */
 typedef bool qk_igemm_end_fn(const qk_igemm *g, const void *packed, const qk_igemm_rows *rows, size_t panel,
                              const qk_igemm_end *end);
+/* out[c] = Σ_k of the row times column c, whose k are consecutive: read where they lie, once; floats only. `columns` are 1 … COLS, `out`
+ * has a multiple of four. Lanes of a vector of k are summed first, then theirs: not the bytes of `run`. */
+typedef void qk_igemm_dots_fn(const qk_igemm *g, const void *row, const qk_igemm_rows *columns, float *out);
 /* sums[r] = Σ_k a' of the rows; integers only. */
 typedef void qk_igemm_sums_fn(const qk_igemm *g, const qk_igemm_rows *rows, int32_t *sums);
 
@@ -73,7 +78,7 @@ typedef bool qk_igemm_line_fn(const qk_igemm *g, const uint8_t *row, int32_t zer
                               size_t first, size_t n, int32_t *acc);
 
 struct qk_igemm {
-    qdq_dtype src, weights; /* U8 S8, any pair; or F32, both */
+    qdq_dtype src, weights; /* U8 S8, any pair; or F32, both; or BF16, both */
     size_t kc, n;           /* at least 1 */
     /* set by qk_igemm_init */
     qk_igemm_fn *run;
@@ -82,13 +87,14 @@ struct qk_igemm {
     qk_igemm_pack_fn *pack;      /* NULL: there is none; for qk_igemm_pack */
     qk_igemm_line_fn *line;      /* NULL for floats, and where the level has none */
     size_t line_rows;            /* so many rows pay less that way than packing would cost; 0: none */
+    qk_igemm_dots_fn *dots;      /* NULL: the level has none */
     int32_t src_shift, weights_shift;
     qk_isa isa;
     size_t nr, kr;     /* layout of the level: [n_panels][COLS / nr][k / kr][nr][kr], kc padded to kr */
     size_t elem_bytes; /* of a packed weight */
     size_t
-        k_step; /* F32 of nr = COLS: elements from k to k, COLS as packed. Set to the stride of a row-major matrix, and given its
-                          address in place of the packed weights, whole panels (n a multiple of COLS) are read where they lie */
+        k_step; /* floats; 0: weights as packed. Set to the stride of a row-major matrix, and given its address in place of the packed
+                    * weights, whole panels (n a multiple of COLS) are read where they lie */
     bool is_paired; /* within nr * kr, in the order of Winograd's pairs: igemm_avx2.c */
     size_t n_panels, panel_bytes, packed_bytes;
 };
@@ -100,8 +106,8 @@ struct qk_igemm_source {
     ptrdiff_t k_stride, n_stride;
 };
 
-/* Choose the best level under the present cap and set the sizes. False: another pair of types, an extent of 0, or sizes that
- * overflow. */
+/* Choose the best level under the present cap and set the sizes. False: another pair of types, or one that no level has,
+ * an extent of 0, or sizes that overflow. */
 bool qk_igemm_init(qk_igemm *g);
 /* Write panels first … first+n-1 of the packed weights, and what follows the panels of their columns. */
 void qk_igemm_pack(const qk_igemm *g, const qk_igemm_source *source, void *packed, size_t first, size_t n);

@@ -1,10 +1,4 @@
-#include "kernels/simd/vec256.h"
-
-#define ALL_NEGATIVE(v) (_mm256_movemask_ps(_mm256_castsi256_ps(v)) == 0xff)
-#include "kernels/igemm/igemm_end_body.h"
-
-/* A block of 16 columns, two vectors. */
-enum { LANES = 8, BLOCK = 16 };
+#include "kernels/igemm/igemm_end256_body.h"
 
 /* ---- integers: Winograd's inner product -----------------------------------------------------------------------------------
  *
@@ -66,12 +60,6 @@ QK_INLINE void bytes_row(const __m256i *s, const panel_end *e, const size_t col,
     _mm_storeu_si128((__m128i *)(void *)some, bytes);
     for (size_t c = 0; c < e->n_cols - col; c++)
         to[c] = some[c];
-}
-
-QK_INLINE void floats_row(const __m256 *s, const panel_end *e, const size_t col, char *to) {
-    const size_t n = e->n_cols - col;
-    qv_store4(to, n, qv_bits(clipped(scaled(s[0], e, col), e)));
-    if (n > LANES) qv_store4(to + 32, n - LANES, qv_bits(clipped(scaled(s[1], e, col + LANES), e)));
 }
 
 /* Where a tile's sums begin: a row per row, or (stride 0) one for all. */
@@ -200,107 +188,5 @@ void qk_igemm_sums_avx2(const qk_igemm *g, const qk_igemm_rows *rows, int32_t *s
             tail += a[k] ^ flip;
         const __m128i two = _mm_add_epi64(_mm256_castsi256_si128(s), _mm256_extracti128_si256(s, 1));
         sums[r] = (int32_t)(tail + (uint32_t)_mm_cvtsi128_si32(_mm_add_epi64(two, _mm_unpackhi_epi64(two, two))));
-    }
-}
-
-/* ---- floats ------------------------------------------------------------------------------------------------------------- */
-
-/* Six rows by two vectors of columns: 12 sums, two weights, a broadcast source. */
-enum { SIX_ROWS = 6 };
-
-QK_INLINE void tile_f32(const qk_igemm *g, const float *b, const float *const *rows, float *acc, const int mr) {
-    __m256 s[SIX_ROWS][2];
-    const float *a[SIX_ROWS];
-    QK_SIX_TIMES(r, if (r < mr) a[r] = rows[r]);
-    QK_SIX_TIMES(r, s[r][0] = s[r][1] = _mm256_setzero_ps());
-    for (size_t k = 0; k < g->kc; k++, b += BLOCK) {
-        const __m256 w0 = _mm256_loadu_ps(b), w1 = _mm256_loadu_ps(b + LANES);
-        QK_SIX_TIMES(
-            r, if (r < mr) {
-                const __m256 x = _mm256_broadcast_ss(a[r] + k);
-                s[r][0] = _mm256_fmadd_ps(x, w0, s[r][0]);
-                s[r][1] = _mm256_fmadd_ps(x, w1, s[r][1]);
-            });
-    }
-    QK_SIX_TIMES(
-        r, if (r < mr) {
-            _mm256_storeu_ps(acc + r * QK_IGEMM_COLS, s[r][0]);
-            _mm256_storeu_ps(acc + r * QK_IGEMM_COLS + LANES, s[r][1]);
-        });
-}
-
-typedef void f32_fn(const qk_igemm *g, const float *b, const float *const *rows, float *acc);
-#define TILE(mr)                                                                                                       \
-    static void f32_##mr(const qk_igemm *g, const float *b, const float *const *rows, float *acc) {                    \
-        tile_f32(g, b, rows, acc, mr);                                                                                 \
-    }
-TILE(1)
-TILE(2)
-TILE(3)
-TILE(4)
-TILE(5)
-TILE(6)
-#undef TILE
-static f32_fn *const f32_tiles[SIX_ROWS] = {f32_1, f32_2, f32_3, f32_4, f32_5, f32_6};
-
-/* One or two rows: eight sums from several blocks, for an addition takes four steps and two begin in each. */
-QK_INLINE void few_rows_f32(const qk_igemm *g, const float *b, size_t block, const float *const *rows, float *acc,
-                            const int mr) {
-    const int n_blocks = 4 / mr;
-    const float *a0 = rows[0], *a1 = mr > 1 ? rows[1] : NULL;
-    __m256 s[2][4][2];
-    QK_FOUR_TIMES(q, s[0][q][0] = s[0][q][1] = s[1][q][0] = s[1][q][1] = _mm256_setzero_ps());
-    for (size_t k = 0; k < g->kc; k++, b += BLOCK) {
-        const __m256 x0 = _mm256_broadcast_ss(a0 + k), x1 = mr > 1 ? _mm256_broadcast_ss(a1 + k) : x0;
-        QK_FOUR_TIMES(
-            q, if (q < n_blocks) {
-                const __m256 w0 = _mm256_loadu_ps(b + q * block), w1 = _mm256_loadu_ps(b + q * block + LANES);
-                s[0][q][0] = _mm256_fmadd_ps(x0, w0, s[0][q][0]);
-                s[0][q][1] = _mm256_fmadd_ps(x0, w1, s[0][q][1]);
-                if (mr > 1) {
-                    s[1][q][0] = _mm256_fmadd_ps(x1, w0, s[1][q][0]);
-                    s[1][q][1] = _mm256_fmadd_ps(x1, w1, s[1][q][1]);
-                }
-            });
-    }
-    QK_FOUR_TIMES(
-        q, if (q < n_blocks) {
-            for (int r = 0; r < mr; r++) {
-                _mm256_storeu_ps(acc + r * QK_IGEMM_COLS + q * BLOCK, s[r][q][0]);
-                _mm256_storeu_ps(acc + r * QK_IGEMM_COLS + q * BLOCK + LANES, s[r][q][1]);
-            }
-        });
-}
-
-static void one_row_f32(const qk_igemm *g, const float *b, size_t block, const float *const *rows, float *acc) {
-    few_rows_f32(g, b, block, rows, acc, 1);
-}
-static void two_rows_f32(const qk_igemm *g, const float *b, size_t block, const float *const *rows, float *acc) {
-    few_rows_f32(g, b, block, rows, acc, 2);
-}
-
-/* m is 1 … SIX_ROWS */
-static void rows_f32(const qk_igemm *g, const float *b, const float *const *rows, size_t m, size_t n_cols, float *acc) {
-    const size_t block = g->kc * BLOCK;
-    size_t col = 0;
-    if (m == 1 && n_cols > 3 * BLOCK) {
-        one_row_f32(g, b, block, rows, acc);
-        return;
-    }
-    for (; m == 2 && n_cols > col + BLOCK; col += 2 * BLOCK)
-        two_rows_f32(g, b + col / BLOCK * block, block, rows, acc + col);
-    for (; col < n_cols; col += BLOCK)
-        f32_tiles[m - 1](g, b + col / BLOCK * block, rows, acc + col);
-}
-
-void qk_igemm_f32_avx2(const qk_igemm *g, const void *packed, const qk_igemm_rows *rows, size_t panel, void *acc) {
-    const float *b = (const float *)(const void *)qk_igemm_panel(g, packed, panel);
-    const size_t n_tiles = (rows->m + SIX_ROWS - 1) / SIX_ROWS;
-    for (size_t t = 0; t < n_tiles; t++) {
-        const size_t row = rows->m * t / n_tiles, mr = rows->m * (t + 1) / n_tiles - row;
-        const float *a[SIX_ROWS];
-        for (size_t r = 0; r < mr; r++)
-            a[r] = qk_igemm_row(rows, row + r);
-        rows_f32(g, b, a, mr, qk_igemm_cols_of(g, panel), (float *)acc + row * QK_IGEMM_COLS);
     }
 }

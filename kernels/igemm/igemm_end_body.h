@@ -20,7 +20,7 @@ typedef struct panel_end {
     _Alignas(64) int32_t add[QK_IGEMM_COLS];
     float scale[QK_IGEMM_COLS], bias[QK_IGEMM_COLS];
     what what;
-    bool is_signed, is_rounded, has_low, has_high;
+    bool is_signed, is_rounded, has_low, has_high, is_half; /* FLOATS are rounded to bf16 */
     float low, high, zp;
     size_t n_cols;
     ptrdiff_t stride_bytes; /* of rows of results */
@@ -34,10 +34,10 @@ QK_INLINE qv_i below(qv_f x, float limit) {
 }
 
 /* False: a value may be out of the range of s32, which |sum scale| < 2^30 and |bias| < 2^29 make sure it is not. */
-static bool prepare_end(const qk_igemm_end *end, size_t panel, size_t n_cols, panel_end *out) {
+static inline bool prepare_end(const qk_igemm_end *end, size_t panel, size_t n_cols, panel_end *out) {
     const size_t first = panel * QK_IGEMM_COLS;
     const qv_f common = qv_set1(end->scale_common);
-    const bool is_bytes = end->dst != QDQ_DTYPE_F32;
+    const bool is_half = end->dst == QDQ_DTYPE_BF16, is_bytes = end->dst != QDQ_DTYPE_F32 && !is_half;
     qv_i tame = qv_set1i(-1);
     for (size_t c = 0; c < n_cols; c += QV_LANES) {
         const size_t n = n_cols - c;
@@ -59,7 +59,8 @@ static bool prepare_end(const qk_igemm_end *end, size_t panel, size_t n_cols, pa
     out->has_high = end->high != INFINITY;
     out->zp = end->zp;
     out->n_cols = n_cols;
-    out->stride_bytes = end->stride * (is_bytes ? 1 : 4);
+    out->is_half = is_half;
+    out->stride_bytes = end->stride * (is_bytes ? 1 : is_half ? 2 : 4);
     const bool no_floor = !out->has_low || (end->low == 0.0f && !out->is_signed);
     const bool no_arithmetic = end->scale == NULL && end->bias == NULL && end->scale_common == 1.0f;
     if (!is_bytes)

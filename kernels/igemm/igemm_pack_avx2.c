@@ -139,17 +139,3 @@ void qk_igemm_pack16_avx2(const qk_igemm *g, const uint8_t *data, ptrdiff_t k_st
         store32(col_pairs + 8 * i, _mm256_sub_epi32(zero, t.products[i]));
     }
 }
-
-size_t qk_igemm_pack8_f32_avx2(const qk_igemm *g, const float *data, ptrdiff_t n_stride, float *out) {
-    size_t k = 0;
-    for (; g->kc - k >= 4; k += 4)
-        for (int half = 0; half < 2; half++) {
-            __m128 v[4];
-            for (int i = 0; i < 4; i++)
-                v[i] = _mm_loadu_ps(data + (ptrdiff_t)k + (4 * half + i) * n_stride);
-            _MM_TRANSPOSE4_PS(v[0], v[1], v[2], v[3]);
-            for (int i = 0; i < 4; i++)
-                _mm_storeu_ps(out + (k + (size_t)i) * g->nr + 4 * half, v[i]);
-        }
-    return k;
-}

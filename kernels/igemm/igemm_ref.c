@@ -19,11 +19,12 @@ void qk_igemm_f32_ref(const qk_igemm *g, const void *packed, const qk_igemm_rows
     for (size_t r = 0; r < rows->m; r++)
         for (size_t c = 0; c < n_cols; c++) {
             const float *a = qk_igemm_row(rows, r),
-                        *w = g->k_step == QK_IGEMM_COLS ? (const float *)(const void *)qk_igemm_panel(g, packed, panel)
-                                                        : (const float *)packed + panel * QK_IGEMM_COLS;
+                        *w = g->k_step == 0 ? (const float *)(const void *)qk_igemm_panel(g, packed, panel)
+                                            : (const float *)packed + panel * QK_IGEMM_COLS;
+            const size_t step = g->k_step == 0 ? QK_IGEMM_COLS : g->k_step;
             float sum = 0.0f;
             for (size_t k = 0; k < g->kc; k++)
-                sum += a[k] * w[k * g->k_step + c];
+                sum += a[k] * w[k * step + c];
             ((float *)acc)[r * QK_IGEMM_COLS + c] = sum;
         }
 }

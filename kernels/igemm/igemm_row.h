@@ -8,17 +8,21 @@
 
 #define WITH_END(name)  qk_igemm_end_fn name;
 #define WITH_PACK(name) qk_igemm_pack_fn name;
+#define WITH_DOTS(name) qk_igemm_dots_fn name;
 #define NO_END(name)
 #define NO_PACK(name)
-#define QK_IGEMM(level, types, nr, kr, bytes, paired, end, pack)                                                       \
+#define NO_DOTS(name)
+#define QK_IGEMM(level, types, nr, kr, bytes, paired, end, pack, dots)                                                 \
     qk_igemm_fn qk_igemm_##types##_##level;                                                                            \
-    end(qk_igemm_##types##_end_##level) pack(qk_igemm_pack_##types##_##level)
+    end(qk_igemm_##types##_end_##level) pack(qk_igemm_pack_##types##_##level) dots(qk_igemm_dots_##types##_##level)
 #include "kernels/igemm/igemm.def"
 #undef QK_IGEMM
 #undef WITH_END
 #undef WITH_PACK
 #undef NO_END
 #undef NO_PACK
+#undef WITH_DOTS
+#undef NO_DOTS
 
 qk_igemm_sums_fn qk_igemm_sums_ref;
 #if defined(__x86_64__)
@@ -28,8 +32,6 @@ qk_igemm_line_fn qk_igemm_line_avx2, qk_igemm_line_avx512;
 /* Packing of up to 16 columns of bytes from `data` on: all k, their sums, and (is_paired) what qk_igemm_col_pairs are; of 16 columns. */
 void qk_igemm_pack16_avx2(const qk_igemm *g, const uint8_t *data, ptrdiff_t k_stride, ptrdiff_t n_stride, size_t n_cols,
                           uint8_t *out, int32_t *col_sums, int32_t *col_pairs);
-/* Of eight columns of f32 whose k are consecutive; returns how many k were done. */
-size_t qk_igemm_pack8_f32_avx2(const qk_igemm *g, const float *data, ptrdiff_t n_stride, float *out);
 #endif
 
 static inline size_t qk_igemm_cols_of(const qk_igemm *g, size_t panel) {
