@@ -547,6 +547,7 @@ static const char *choose_gemm(mm_impl *mm, const qdqi_dnnl_md *src, const qdqi_
     g->weights = weights->dtype;
     g->kc = mm->k;
     g->n = mm->n;
+    g->is_lasting = mm->packed;
     if (!qk_igemm_init(g)) {
         if (!is_float(src->dtype)) return "operand_dtype";
         g->src = g->weights = QDQ_DTYPE_F32;

@@ -1,4 +1,5 @@
-/* Quantized layers, u8 or s8 times s8 with scales per column, bias, relu and a destination of bytes; and products of floats. */
+/* Quantized layers, u8 or s8 times s8 with scales per column, bias, relu and a destination of bytes; and products of floats. Weights
+ * of layers are about normal in each column, the largest 127; those of a case called uniform are any bytes. */
 #include "bench_peer_gemm.h"
 #include "kbench.h"
 #include "kernels/igemm/igemm.h"
@@ -6,6 +7,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 typedef struct layer {
     qk_igemm gemm;
@@ -22,7 +24,7 @@ typedef struct layer {
 static qk_isa prepare(void *arg, int n_threads) {
     layer *l = arg;
     (void)n_threads;
-    l->gemm = (qk_igemm){.src = l->src_type, .weights = l->weights_type, .kc = l->k, .n = l->n};
+    l->gemm = (qk_igemm){.src = l->src_type, .weights = l->weights_type, .kc = l->k, .n = l->n, .is_lasting = true};
     if (!qk_igemm_init(&l->gemm)) return QK_ISA_ref;
     const qk_igemm_source source = {l->weights, l->weights_type, (ptrdiff_t)l->n, 1};
     qk_igemm_pack(&l->gemm, &source, l->packed, 0, l->gemm.n_panels);
@@ -86,17 +88,37 @@ static bench_peer *peer(void *arg) {
     return bench_peer_layer(&s, &w, &d, l->scales, l->bias);
 }
 
-static void measure(kbench *b, qdq_dtype src, qdq_dtype weights, size_t m, size_t k, size_t n) {
+/* Sums of twelve numbers of equal chance, scaled to the largest of the column. */
+static void make_normal(int8_t *weights, size_t k, size_t n) {
+    uint32_t state = 1;
+    for (size_t c = 0; c < n; c++)
+        for (int pass = 0, largest = 1; pass < 2; pass++) {
+            uint32_t s = state;
+            for (size_t i = 0; i < k; i++) {
+                int sum = -12 * 512;
+                for (int j = 0; j < 12; j++) {
+                    s = s * 1664525u + 1013904223u;
+                    sum += (int)(s >> 22);
+                }
+                if (pass == 0 && abs(sum) > largest) largest = abs(sum);
+                if (pass == 1) weights[i * n + c] = (int8_t)(sum * 127 / largest);
+            }
+            if (pass == 1) state = s;
+        }
+}
+
+static void measure(kbench *b, qdq_dtype src, qdq_dtype weights, size_t m, size_t k, size_t n, bool is_uniform) {
     const bool is_float = src == QDQ_DTYPE_F32;
     char name[96];
-    snprintf(name, sizeof name, "%s%s%s %zux%zux%zu", qdq_dtype_name(src), qdq_dtype_name(weights),
-             is_float ? "f32" : "u8", m, k, n);
+    snprintf(name, sizeof name, "%s%s%s %zux%zux%zu%s", qdq_dtype_name(src), qdq_dtype_name(weights),
+             is_float ? "f32" : "u8", m, k, n, is_uniform ? " uniform" : "");
     if (!kbench_wants(b, name)) return;
     layer l = {.src_type = src, .weights_type = weights, .m = m, .k = k, .n = n};
     const size_t elem = is_float ? 4 : 1, k_pad = (k + 3) / 4 * 4, n_pad = (n + 63) / 64 * 64;
     l.src = is_float ? (void *)kbench_floats(b, m * k) : kbench_buffer(b, m * k);
     l.weights = is_float ? (void *)kbench_floats(b, k * n) : kbench_buffer(b, k * n);
-    l.packed = kbench_buffer(b, k_pad * n_pad * (is_float ? 4 : 2) + 8 * n_pad + 64);
+    if (!is_float && !is_uniform) make_normal(l.weights, k, n);
+    l.packed = kbench_buffer(b, k_pad * n_pad * (is_float ? 4 : 2) + 8 * n_pad + (k + 256) * (n_pad / 64));
     l.dst = kbench_buffer(b, m * n * elem);
     l.col_add = kbench_buffer(b, n_pad * 4);
     l.post = (qk_post){.acc = is_float ? QDQ_DTYPE_F32 : QDQ_DTYPE_S32, .dst = is_float ? QDQ_DTYPE_F32 : QDQ_DTYPE_U8};
@@ -140,11 +162,14 @@ void kbench_igemm(kbench *b) {
     };
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         const size_t *s = shapes[i];
-        measure(b, QDQ_DTYPE_U8, QDQ_DTYPE_S8, s[0], s[1], s[2]);
-        measure(b, QDQ_DTYPE_S8, QDQ_DTYPE_S8, s[0], s[1], s[2]);
+        measure(b, QDQ_DTYPE_U8, QDQ_DTYPE_S8, s[0], s[1], s[2], false);
+        measure(b, QDQ_DTYPE_S8, QDQ_DTYPE_S8, s[0], s[1], s[2], false);
     }
-    measure(b, QDQ_DTYPE_F32, QDQ_DTYPE_F32, 128, 768, 768);
-    measure(b, QDQ_DTYPE_F32, QDQ_DTYPE_F32, 384, 64, 384);
-    measure(b, QDQ_DTYPE_F32, QDQ_DTYPE_F32, 512, 1024, 1024);
-    measure(b, QDQ_DTYPE_F32, QDQ_DTYPE_F32, 1, 1024, 1024);
+    measure(b, QDQ_DTYPE_U8, QDQ_DTYPE_S8, 128, 768, 768, true);
+    measure(b, QDQ_DTYPE_U8, QDQ_DTYPE_S8, 512, 1024, 1024, true);
+    measure(b, QDQ_DTYPE_S8, QDQ_DTYPE_S8, 784, 256, 512, true);
+    measure(b, QDQ_DTYPE_F32, QDQ_DTYPE_F32, 128, 768, 768, false);
+    measure(b, QDQ_DTYPE_F32, QDQ_DTYPE_F32, 384, 64, 384, false);
+    measure(b, QDQ_DTYPE_F32, QDQ_DTYPE_F32, 512, 1024, 1024, false);
+    measure(b, QDQ_DTYPE_F32, QDQ_DTYPE_F32, 1, 1024, 1024, false);
 }

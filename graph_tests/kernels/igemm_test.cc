@@ -12,10 +12,14 @@
 
 namespace {
 
+// Weights: any bytes, all at the end of their range, or small enough for pairs to be certified but for one k in 37.
+enum class Kind { any, extreme, small };
+
 struct Form {
     qdq_dtype src, weights;
     size_t kc, n;
     bool transposed;
+    Kind kind = Kind::any;
 };
 
 std::string Name(const Form &f) {
@@ -43,6 +47,7 @@ class Igemm : public testing::Test {
             g.weights = form.weights;
             g.kc = form.kc;
             g.n = form.n;
+            g.is_lasting = form.kind == Kind::small;
             const bool is_taken = qk_igemm_init(&g);
             ASSERT_TRUE(is_taken || form.src == QDQ_DTYPE_BF16) << Name(form);
             if (!is_taken || g.isa != isa) continue;
@@ -61,12 +66,19 @@ int32_t Value(qdq_dtype d, uint8_t byte) {
     return d == QDQ_DTYPE_S8 ? int32_t(int8_t(byte)) : int32_t(byte);
 }
 
-void CheckIntegers(const qk_igemm &g, const Form &f, size_t m, bool extreme, uint64_t seed) {
+void CheckIntegers(const qk_igemm &g, const Form &f, size_t m, uint64_t seed) {
     std::vector<uint8_t> w(f.kc * f.n);
-    for (auto &x : w)
-        x = extreme ? uint8_t(f.weights == QDQ_DTYPE_S8 ? 0x80 : 0xff) : uint8_t(kd_next(&seed));
     const qk_igemm_source s = {w.data(), f.weights, ptrdiff_t(f.transposed ? 1 : f.n),
                                ptrdiff_t(f.transposed ? f.kc : 1)};
+    const bool extreme = f.kind == Kind::extreme;
+    for (size_t k = 0; k < f.kc; k++)
+        for (size_t c = 0; c < f.n; c++) {
+            uint8_t &x = w[k * size_t(s.k_stride) + c * size_t(s.n_stride)];
+            const uint64_t r = kd_next(&seed);
+            const int32_t small = k % 37 == 5 ? (r % 2 ? 127 : -128) : int32_t(r % 3) * 64 - 64;
+            x = extreme ? uint8_t(f.weights == QDQ_DTYPE_S8 ? 0x80 : 0xff) : uint8_t(r);
+            if (f.kind == Kind::small) x = uint8_t(small + (f.weights == QDQ_DTYPE_S8 ? 0 : 128));
+        }
     std::unique_ptr<void, AlignedFree> packed(aligned_alloc(64, (g.packed_bytes + 63) / 64 * 64));
     for (size_t p = 0; p < g.n_panels; p++) // one by one, from the last
         qk_igemm_pack(&g, &s, packed.get(), g.n_panels - 1 - p, 1);
@@ -74,7 +86,9 @@ void CheckIntegers(const qk_igemm &g, const Form &f, size_t m, bool extreme, uin
     GuardedBytes bytes(m * f.kc);
     for (uint8_t *a : {bytes.at_end(), bytes.at_begin()}) {
         for (size_t i = 0; i < m * f.kc; i++)
-            a[i] = extreme ? uint8_t(f.src == QDQ_DTYPE_S8 ? 0x7f : 0xff) : uint8_t(kd_next(&seed));
+            a[i] = extreme || (f.kind == Kind::small && i / f.kc % 2 == 0)
+                       ? uint8_t(f.src == QDQ_DTYPE_S8 ? 0x7f : 0xff)
+                       : uint8_t(kd_next(&seed));
         const qk_igemm_rows rows = {a, ptrdiff_t(f.kc), m};
         std::vector<int32_t> row_sums(m, 7);
         g.row_sums(&g, &rows, row_sums.data());
@@ -117,7 +131,7 @@ TEST_F(Igemm, IntegerSumsAreExactOnEveryLevel) {
                 const Form form = {src, weights, kc, n, i % 2 == 0};
                 EachLevel(form, [&](const qk_igemm &g) {
                     for (size_t h = i % 3; h<sizeof kHeights / sizeof kHeights[0]; h += kc> 64 ? 3 : 1)
-                        CheckIntegers(g, form, kHeights[h], false, seed++);
+                        CheckIntegers(g, form, kHeights[h], seed++);
                 });
             }
 }
@@ -126,9 +140,46 @@ TEST_F(Igemm, NothingSaturates) {
     const qdq_dtype types[] = {QDQ_DTYPE_U8, QDQ_DTYPE_S8};
     for (qdq_dtype src : types)
         for (qdq_dtype weights : types) {
-            const Form form = {src, weights, 601, 70, false};
-            EachLevel(form, [&](const qk_igemm &g) { CheckIntegers(g, form, QK_IGEMM_ROWS, true, 1); });
+            const Form form = {src, weights, 601, 70, false, Kind::extreme};
+            EachLevel(form, [&](const qk_igemm &g) { CheckIntegers(g, form, QK_IGEMM_ROWS, 1); });
         }
+}
+
+// Pairs at the very end of what does not saturate, and beyond it, by rows of 255, too.
+TEST_F(Igemm, CertifiedWeightsAreExact) {
+    const qdq_dtype types[] = {QDQ_DTYPE_U8, QDQ_DTYPE_S8};
+    const size_t kcs[] = {1, 3, 5, 15, 16, 17, 32, 35, 64, 101, 513, 1030}, ns[] = {3, 16, 17, 64, 70, 33, 140};
+    uint64_t seed = 37;
+    size_t i = 0;
+    for (size_t kc : kcs)
+        for (qdq_dtype src : types) {
+            const Form form = {src, types[i / 2 % 2], kc, ns[i % (sizeof ns / sizeof ns[0])], i % 3 == 0, Kind::small};
+            EachLevel(form, [&](const qk_igemm &g) {
+                CheckIntegers(g, form, kHeights[i % (sizeof kHeights / sizeof kHeights[0])], seed++);
+            });
+            i++;
+        }
+}
+
+TEST_F(Igemm, WeightsThatLastArePackedAsBytesWhereThatPays) {
+    const size_t kc = 300, n = 64;
+    std::vector<uint8_t> w(kc * n);
+    uint64_t seed = 8;
+    EachLevel({QDQ_DTYPE_U8, QDQ_DTYPE_S8, kc, n, false}, [&](const qk_igemm &g) {
+        for (bool is_small : {true, false}) {
+            for (auto &x : w)
+                x = is_small ? uint8_t(int32_t(kd_next(&seed) % 129) - 64) : uint8_t(kd_next(&seed));
+            const qk_igemm_source s = {w.data(), QDQ_DTYPE_S8, n, 1};
+            std::vector<uint8_t> packed[2];
+            for (int is_lasting = 0; is_lasting < 2; is_lasting++) {
+                qk_igemm h = g;
+                h.is_lasting = is_lasting != 0;
+                packed[is_lasting].assign(g.packed_bytes, 0);
+                qk_igemm_pack(&h, &s, packed[is_lasting].data(), 0, 1);
+            }
+            EXPECT_EQ(packed[0] != packed[1], is_small && g.isa == QK_ISA_avx2);
+        }
+    });
 }
 
 TEST_F(Igemm, BytesOfAnyStrideArePackedAlike) {

@@ -68,7 +68,7 @@ static void choose_line(qk_igemm *g) {
 }
 
 static bool set_sizes(qk_igemm *g) {
-    size_t kc, tables;
+    size_t kc, tables, certified;
     if (__builtin_add_overflow(g->kc, g->kr - 1, &kc)) return false;
     kc = kc / g->kr * g->kr;
     g->n_panels = (g->n - 1) / QK_IGEMM_COLS + 1;
@@ -77,6 +77,9 @@ static bool set_sizes(qk_igemm *g) {
     g->panel_bytes = (g->panel_bytes + 63) / 64 * 64;
     const size_t n_tables = g->row_sums == NULL ? 0 : g->is_paired ? 2 : 1;
     if (__builtin_mul_overflow(g->n_panels, QK_IGEMM_COLS * sizeof(int32_t) * n_tables, &tables)) return false;
+    if (g->is_paired && (__builtin_mul_overflow(g->n_panels, qk_igemm_certified_bytes(g), &certified) ||
+                         __builtin_add_overflow(tables, certified, &tables)))
+        return false;
     return !__builtin_mul_overflow(g->panel_bytes, g->n_panels, &g->packed_bytes) &&
            !__builtin_add_overflow(g->packed_bytes, tables, &g->packed_bytes);
 }

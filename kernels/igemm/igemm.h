@@ -80,6 +80,7 @@ typedef bool qk_igemm_line_fn(const qk_igemm *g, const uint8_t *row, int32_t zer
 struct qk_igemm {
     qdq_dtype src, weights; /* U8 S8, any pair; or F32, both; or BF16, both */
     size_t kc, n;           /* at least 1 */
+    bool is_lasting;        /* weights are packed once and used often: a faster form of them may take time to find */
     /* set by qk_igemm_init */
     qk_igemm_fn *run;
     qk_igemm_end_fn *run_to_end; /* NULL: the level has none */

@@ -10,32 +10,42 @@
 
 /* A part of the rows' k: of four k, a dword (a0, a2) and one (a1, a3). The weights of a block are 16 KiB and stay in L1, which the rows pass
  * through; they are 24 KiB. */
-enum { PART = 512, PART4 = PART / 4, FOUR_ROWS = 4 };
+enum { PART = QK_IGEMM_PART, PART4 = PART / 4, FOUR_ROWS = 4, SIX_ROWS = 6 };
 
 typedef struct woven {
     int32_t even[PART4], odd[PART4];
 } woven;
 
+/* ---- or bytes, where weights are certified (igemm_row.h): a pair of products cannot saturate -------------------------------- */
+
 #define LOAD(p)     _mm256_loadu_si256((const __m256i *)(const void *)(p))
 #define STORE(p, v) _mm256_storeu_si256((__m256i *)(void *)(p), v)
 
+/* The first n of 32 bytes, flipped, and zeros. */
+QK_INLINE __m256i load_bytes(const uint8_t *a, size_t n, uint8_t flip) {
+    const __m256i sign = _mm256_set1_epi8((char)flip);
+    if (n >= 32) return _mm256_xor_si256(LOAD(a), sign);
+    /* dwords, and what is less than one */
+    const __m256i there = qv_lanes(n / 4), here = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    const uint32_t rest = n % 4, flips = 0x01010101u * flip & ((1u << 8 * rest) - 1);
+    const __m256i x =
+        _mm256_and_si256(there, _mm256_xor_si256(_mm256_maskload_epi32((const int *)(const void *)a, there), sign));
+    const int32_t last = rest == 0 ? 0 : qk_igemm_load_tail(a + n - rest, rest) ^ (int32_t)flips;
+    return _mm256_blendv_epi8(x, _mm256_set1_epi32(last), _mm256_cmpeq_epi32(here, _mm256_set1_epi32((int)(n / 4))));
+}
+
+/* n bytes in a panel's order. */
+static void put_in_order(const uint8_t *a, size_t n, uint8_t flip, const uint8_t *order, uint8_t *out) {
+    for (size_t k = 0; k < n; k += 32)
+        STORE(out + k, _mm256_shuffle_epi8(load_bytes(a + k, n - k, flip), LOAD(order + k)));
+}
+
 /* n bytes and zeros; returns Σ a0 a1 of the pairs. */
 static int32_t weave(const uint8_t *a, size_t n, uint8_t flip, woven *out) {
-    const __m256i sign = _mm256_set1_epi8((char)flip), low = _mm256_set1_epi16(0xff);
+    const __m256i low = _mm256_set1_epi16(0xff);
     __m256i sum = _mm256_setzero_si256();
     for (size_t k = 0; k < n; k += 32) {
-        __m256i x;
-        if (n - k >= 32) {
-            x = _mm256_xor_si256(LOAD(a + k), sign);
-        } else { /* dwords, and what is less than one */
-            const __m256i there = qv_lanes((n - k) / 4), here = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-            const uint32_t rest = n % 4, flips = 0x01010101u * flip & ((1u << 8 * rest) - 1);
-            x = _mm256_and_si256(
-                there, _mm256_xor_si256(_mm256_maskload_epi32((const int *)(const void *)(a + k), there), sign));
-            const int32_t last = rest == 0 ? 0 : qk_igemm_load_tail(a + n - rest, rest) ^ (int32_t)flips;
-            x = _mm256_blendv_epi8(x, _mm256_set1_epi32(last),
-                                   _mm256_cmpeq_epi32(here, _mm256_set1_epi32((int)((n - k) / 4))));
-        }
+        const __m256i x = load_bytes(a + k, n - k, flip);
         const __m256i even = _mm256_and_si256(x, low), odd = _mm256_srli_epi16(x, 8);
         STORE(out->even + k / 4, even);
         STORE(out->odd + k / 4, odd);
@@ -68,27 +78,9 @@ typedef struct start {
     size_t stride;
 } start;
 
-#define EACH_ROW(...) QK_FOUR_TIMES(r, if (r < mr) __VA_ARGS__)
+#define EACH_ROW(...) QK_SIX_TIMES(r, if (r < mr) __VA_ARGS__)
 
-/* Up to four rows and a block: start - pairs of the row + the products of n4 times four k, to their end. */
-QK_INLINE void tile(const woven *a, const int32_t *pairs, size_t n4, const int16_t *b, const start *from,
-                    const panel_end *e, size_t col, char *to, const int mr) {
-    __m256i s[FOUR_ROWS][2];
-    EACH_ROW({
-        const __m256i pair = _mm256_set1_epi32(pairs[r]);
-        s[r][0] = _mm256_sub_epi32(LOAD(from->sums + r * from->stride), pair);
-        s[r][1] = _mm256_sub_epi32(LOAD(from->sums + r * from->stride + LANES), pair);
-    });
-    for (size_t k = 0; k < n4; k++, b += 4 * BLOCK) {
-        const __m256i odd0 = LOAD(b), even0 = LOAD(b + 16), odd1 = LOAD(b + 32), even1 = LOAD(b + 48);
-        EACH_ROW({
-            const __m256i x = _mm256_set1_epi32(a[r].even[k]), y = _mm256_set1_epi32(a[r].odd[k]);
-            s[r][0] =
-                _mm256_add_epi32(s[r][0], _mm256_madd_epi16(_mm256_add_epi16(x, odd0), _mm256_add_epi16(y, even0)));
-            s[r][1] =
-                _mm256_add_epi32(s[r][1], _mm256_madd_epi16(_mm256_add_epi16(x, odd1), _mm256_add_epi16(y, even1)));
-        });
-    }
+QK_INLINE void finish(__m256i (*s)[2], const panel_end *e, size_t col, char *to, const int mr) {
     const ptrdiff_t stride = e->stride_bytes;
     switch (e->what) {
     case SUMS:
@@ -109,19 +101,79 @@ QK_INLINE void tile(const woven *a, const int32_t *pairs, size_t n4, const int16
     }
 }
 
+/* Up to four rows and a block: start - pairs of the row + the products of n4 times four k, to their end. */
+QK_INLINE void tile(const woven *a, const int32_t *pairs, size_t n4, const int16_t *b, const start *from,
+                    const panel_end *e, size_t col, char *to, const int mr) {
+    __m256i s[SIX_ROWS][2];
+    EACH_ROW({
+        const __m256i pair = _mm256_set1_epi32(pairs[r]);
+        s[r][0] = _mm256_sub_epi32(LOAD(from->sums + r * from->stride), pair);
+        s[r][1] = _mm256_sub_epi32(LOAD(from->sums + r * from->stride + LANES), pair);
+    });
+    for (size_t k = 0; k < n4; k++, b += 4 * BLOCK) {
+        const __m256i odd0 = LOAD(b), even0 = LOAD(b + 16), odd1 = LOAD(b + 32), even1 = LOAD(b + 48);
+        EACH_ROW({
+            const __m256i x = _mm256_set1_epi32(a[r].even[k]), y = _mm256_set1_epi32(a[r].odd[k]);
+            s[r][0] =
+                _mm256_add_epi32(s[r][0], _mm256_madd_epi16(_mm256_add_epi16(x, odd0), _mm256_add_epi16(y, even0)));
+            s[r][1] =
+                _mm256_add_epi32(s[r][1], _mm256_madd_epi16(_mm256_add_epi16(x, odd1), _mm256_add_epi16(y, even1)));
+        });
+    }
+    finish(s, e, col, to, mr);
+}
+
+/* Left to itself, the compiler takes weights from memory anew for each row, and puts sums there. */
+#define IN_REGISTER(v)  __asm__ volatile("" : "+x"(v))
+#define ADD(sum, terms) __asm__ volatile("vpaddd %1, %0, %0" : "+x"(sum) : "x"(terms))
+
+/* The same of certified weights: n dwords of k, which `at` names. */
+QK_INLINE void bytes_tile(const uint8_t *a, const uint8_t *at, size_t n, const uint8_t *b, const start *from,
+                          const panel_end *e, size_t col, char *to, const int mr) {
+    __m256i s[SIX_ROWS][2], one = _mm256_set1_epi16(1);
+    IN_REGISTER(one);
+    EACH_ROW({
+        s[r][0] = LOAD(from->sums + r * from->stride);
+        s[r][1] = LOAD(from->sums + r * from->stride + LANES);
+    });
+    for (size_t i = 0; i < n; i++, b += 4 * BLOCK) {
+        __m256i w = LOAD(b);
+        IN_REGISTER(w);
+        EACH_ROW({
+            __m256i x = _mm256_set1_epi32(qk_igemm_load4(a + r * PART + 4 * (size_t)at[i])), pairs;
+            IN_REGISTER(x);
+            ADD(s[r][0], _mm256_madd_epi16(_mm256_maddubs_epi16(x, w), one));
+            __asm__ volatile("vpmaddubsw %2, %1, %0" : "=x"(pairs) : "x"(x), "m"(*(const uint8_t(*)[32])(b + 32)));
+            ADD(s[r][1], _mm256_madd_epi16(pairs, one));
+        });
+    }
+    finish(s, e, col, to, mr);
+}
+
 typedef void tile_fn(const woven *a, const int32_t *pairs, size_t n4, const int16_t *b, const start *from,
                      const panel_end *e, size_t col, char *to);
+typedef void bytes_fn(const uint8_t *a, const uint8_t *at, size_t n, const uint8_t *b, const start *from,
+                      const panel_end *e, size_t col, char *to);
 #define TILE(mr)                                                                                                       \
     static void tile_##mr(const woven *a, const int32_t *pairs, size_t n4, const int16_t *b, const start *from,        \
                           const panel_end *e, size_t col, char *to) {                                                  \
         tile(a, pairs, n4, b, from, e, col, to, mr);                                                                   \
+    }                                                                                                                  \
+    BYTES_TILE(mr)
+#define BYTES_TILE(mr)                                                                                                 \
+    static void bytes_##mr(const uint8_t *a, const uint8_t *at, size_t n, const uint8_t *b, const start *from,         \
+                           const panel_end *e, size_t col, char *to) {                                                 \
+        bytes_tile(a, at, n, b, from, e, col, to, mr);                                                                 \
     }
 TILE(1)
 TILE(2)
 TILE(3)
 TILE(4)
+BYTES_TILE(5)
+BYTES_TILE(6)
 #undef TILE
 static tile_fn *const tiles[FOUR_ROWS] = {tile_1, tile_2, tile_3, tile_4};
+static bytes_fn *const bytes_tiles[SIX_ROWS] = {bytes_1, bytes_2, bytes_3, bytes_4, bytes_5, bytes_6};
 
 /* Up to QK_IGEMM_ROWS rows. The sums of all parts but the last go to `acc`. */
 static void run_x8(const qk_igemm *g, const void *packed, const qk_igemm_rows *rows, size_t panel, const int32_t *first,
@@ -129,25 +181,42 @@ static void run_x8(const qk_igemm *g, const void *packed, const qk_igemm_rows *r
     const size_t n_cols = qk_igemm_cols_of(g, panel), block_elems = qk_igemm_kc(g) * BLOCK;
     const uint8_t flip = g->src_shift != 0 ? 0x80 : 0;
     const int16_t *b = (const int16_t *)(const void *)qk_igemm_panel(g, packed, panel);
-    const size_t n_parts = (g->kc + PART - 1) / PART, part = ((g->kc + n_parts - 1) / n_parts + 31) / 32 * 32;
-    const size_t n_tiles = (rows->m + FOUR_ROWS - 1) / FOUR_ROWS,
-                 elem = e->what == BARE_BYTES || e->what == BYTES ? 1 : 4;
+    const qk_igemm_certified certified = qk_igemm_certified_of(g, packed, panel);
+    const bool is_certified = certified.counts[0] != 0;
+    const size_t part = qk_igemm_part(g), high = is_certified ? SIX_ROWS : FOUR_ROWS,
+                 n_tiles = (rows->m + high - 1) / high, elem = e->what == BARE_BYTES || e->what == BYTES ? 1 : 4;
+    size_t done[QK_IGEMM_COLS / BLOCK] = {0}; /* dwords of each block */
     _Alignas(32) woven a[QK_IGEMM_ROWS];
+    _Alignas(32) uint8_t bytes[QK_IGEMM_ROWS][PART];
     int32_t pairs[QK_IGEMM_ROWS];
-    for (size_t k = 0; k < g->kc; k += part, b += part * BLOCK) {
+    for (size_t k = 0, i = 0; k < g->kc; k += part, b += part * BLOCK, i++) {
         const size_t n = g->kc - k < part ? g->kc - k : part;
         const bool is_last = g->kc - k <= part;
-        for (size_t r = 0; r < rows->m; r++)
-            pairs[r] = weave((const uint8_t *)qk_igemm_row(rows, r) + k, n, flip, &a[r]);
-        for (size_t col = 0; col < n_cols; col += BLOCK)
+        for (size_t r = 0; r < rows->m; r++) {
+            const uint8_t *row = (const uint8_t *)qk_igemm_row(rows, r) + k;
+            if (is_certified)
+                put_in_order(row, n, flip, certified.order + k, bytes[r]);
+            else
+                pairs[r] = weave(row, n, flip, &a[r]);
+        }
+        for (size_t block = 0; block * BLOCK < n_cols; block++) {
+            const size_t col = block * BLOCK, count = certified.counts[block * certified.n_parts + i];
+            const uint8_t *weights = qk_igemm_panel(g, packed, panel) + block * block_elems * sizeof *b,
+                          *at = weights + qk_igemm_max_dwords(g) * 4 * BLOCK + done[block];
             for (size_t t = 0; t < n_tiles; t++) {
                 const size_t row = rows->m * t / n_tiles, mr = rows->m * (t + 1) / n_tiles - row;
                 int32_t *sums = acc + row * QK_IGEMM_COLS + col;
                 const start from = {k == 0 ? first + col : sums, k == 0 ? 0 : QK_IGEMM_COLS};
-                char *last = to + (ptrdiff_t)row * e->stride_bytes + col * elem;
-                tiles[mr - 1](a + row, pairs + row, (n + 3) / 4, b + col / BLOCK * block_elems, &from,
-                              is_last ? e : &sums_end, col, is_last ? last : (char *)sums);
+                char *last = is_last ? to + (ptrdiff_t)row * e->stride_bytes + col * elem : (char *)sums;
+                const panel_end *end = is_last ? e : &sums_end;
+                if (is_certified)
+                    bytes_tiles[mr - 1](bytes[row], at, count, weights + done[block] * 4 * BLOCK, &from, end, col,
+                                        last);
+                else
+                    tiles[mr - 1](a + row, pairs + row, (n + 3) / 4, b + block * block_elems, &from, end, col, last);
             }
+            done[block] += count;
+        }
     }
 }
 
