@@ -157,6 +157,9 @@ TEST_F(QuantPaths, LongRunsOfNarrowFloats) {
                         const int32_t zp = k % 3 == 0 ? 0 : d == QDQ_DTYPE_U8 ? 128 + k : d == QDQ_DTYPE_U4 ? 7 : -5;
                         same(true, {real, d, qk_quant_order(order), QK_QUANT_PER_TENSOR, k % 2 == 0, nullptr}, {s},
                              {zp}, x, n);
+                        if (k < 2) // 59 runs of 279, which no register divides
+                            same(true, {real, d, qk_quant_order(order), {59, 279, 1, 279, 0}, k == 1, nullptr},
+                                 std::vector<float>(59, s), std::vector<int32_t>(59, zp), x, n);
                         // one NaN, after much that fits
                         if (!all && k == 2) {
                             auto y = x;
@@ -175,7 +178,8 @@ TEST_F(QuantPaths, DequantizeRuns) {
     std::vector<uint8_t> x(n * 4);
     for (auto &b : x)
         b = uint8_t(kd_next(&seed) >> 24);
-    for (float s : {0.0213f, -0.37f, 1e-39f, 0.0f, 3e36f, 1e-38f, kInf, 1.5e-7f})
+    for (float s :
+         {0.0213f, -0.37f, 1e-39f, 0.0f, 3e36f, 1e-38f, kInf, 1.5e-7f, 771.0f /* half way between two bf16 */})
         for (qdq_dtype real : {QDQ_DTYPE_F32, QDQ_DTYPE_BF16, QDQ_DTYPE_F16})
             for (qdq_dtype d : kStored)
                 for (size_t len : {16, 32, 48, 64, 96, 256, 2112}) {

@@ -7,11 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-/* q - zp must be exact in 32 bits. */
-QK_INLINE bool zp_ok(int type, int32_t zp) {
-    return type == QK_S32 ? zp == 0 : zp >= -(1 << 30) && zp <= 1 << 30;
-}
-
 QK_INLINE __m512i load_lanes(int type, const char *src, __mmask16 lanes) {
     if (type == QK_S32) return _mm512_maskz_loadu_epi32(lanes, src);
     if (qk_stored_bits(type) == 8) return qk512_load8_lanes(src, lanes, is_signed(type));
@@ -236,26 +231,6 @@ QK_INLINE void dq_nibbles_16(__m512i words, const char *src, uint16_t *dst, size
             store(dst + i, x, stream);
         else
             _mm512_mask_storeu_epi16(dst + i, ((__mmask32)1 << m) - 1u, x);
-    }
-}
-
-static __attribute__((noinline)) void dq_odd_run(int real, int type, const char *src, char *dst, size_t n, float scale,
-                                                 int32_t zp) {
-    enum { CHUNK = 256 };
-    const int stored = type == QK_U4 ? QK_U8 : type == QK_S4 ? QK_S8 : type;
-    float reals[CHUNK];
-    uint8_t bytes[CHUNK];
-    for (size_t i = 0; i < n; i += CHUNK) {
-        const size_t m = n - i < CHUNK ? n - i : CHUNK;
-        const char *s = src + bytes_of(type, i);
-        char *d = dst + i * real_bytes(real);
-        if (is_4bit(type)) {
-            qk_quant_ref.unpack4((const uint8_t *)s, bytes, m, type == QK_S4);
-            s = (const char *)bytes;
-        }
-        qk_quant_ref.dq_runs[QK_F32][stored](s, real == QK_F32 ? d : (char *)reals, 1, m, &scale, &zp, false);
-        if (real == QK_BF16) qk_quant_ref.bf16_of_f32(reals, (uint16_t *)(void *)d, m);
-        if (real == QK_F16) qk_quant_ref.f16_of_f32(reals, (uint16_t *)(void *)d, m);
     }
 }
 

@@ -3,27 +3,10 @@
 #ifndef QK_QUANT512_H
 #define QK_QUANT512_H
 
-#include "kernels/quant/quant_types.h"
+#include "kernels/quant/quant_ways.h"
 #include "kernels/simd/avx512_x8.h"
 
 #include <string.h>
-
-QK_INLINE bool is_signed(int type) {
-    return qk_stored_signed(type);
-}
-QK_INLINE bool is_narrow(int type) { /* 8 bits at most: in fixed point, see kernels/simd/divide.h */
-    return qk_stored_bits(type) <= 8;
-}
-QK_INLINE bool is_4bit(int type) {
-    return qk_stored_bits(type) == 4;
-}
-QK_INLINE size_t real_bytes(int real) {
-    return real == QK_F32 ? 4 : 2;
-}
-/* Bytes of n elements. */
-QK_INLINE size_t bytes_of(int type, size_t n) {
-    return is_4bit(type) ? (n + 1) / 2 : n * (qk_stored_bits(type) / 8);
-}
 
 QK_INLINE __m512 load_real(int real, const char *src, __mmask16 lanes) {
     if (real == QK_F32) return _mm512_maskz_loadu_ps(lanes, src);

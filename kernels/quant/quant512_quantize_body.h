@@ -44,10 +44,6 @@ QK_INLINE qk512_divisor divisor_of(int type, __m512 scale) {
     return d;
 }
 
-QK_INLINE bool exact_ok(int type, float scale, int32_t zp, qk_quant_order order) {
-    return qk_divisor_ok(scale, zp) && (type != QK_S32 || order == QK_ADD_THEN_ROUND || zp == 0);
-}
-
 /* n elements by way of the quotient, scale and zero point `step` elements on from one to the next (0 or 1). */
 QK_INLINE void q_exact_lanes(int real, int type, const char *src, char *dst, size_t n, const float *scales,
                              const int32_t *zps, size_t step, qk_quant_order order) {
@@ -208,42 +204,7 @@ QK_INLINE void q_wide_run(int type, const char *src, char *dst, size_t n, const 
     if (done < n) q_any_lanes(QK_F32, type, src + done * 4, dst + done * bytes, n - done, scale, zps, 0, order);
 }
 
-/* One run by the scalar reference, where scale or zero point is not of the usual: any types. */
-static __attribute__((noinline)) void q_odd_run(int real, int type, const char *src, char *dst, size_t n, float scale,
-                                                int32_t zp, qk_quant_order order) {
-    enum { CHUNK = 256 };
-    const int stored = type == QK_U4 ? QK_U8 : type == QK_S4 ? QK_S8 : type;
-    float reals[CHUNK];
-    uint8_t bytes[CHUNK];
-    for (size_t i = 0; i < n; i += CHUNK) {
-        const size_t m = n - i < CHUNK ? n - i : CHUNK;
-        const char *s = src + i * real_bytes(real);
-        char *d = dst + bytes_of(type, i);
-        if (real != QK_F32) {
-            (real == QK_BF16 ? qk_quant_ref.f32_of_bf16 : qk_quant_ref.f32_of_f16)((const uint16_t *)(const void *)s,
-                                                                                   reals, m);
-            s = (const char *)reals;
-        }
-        qk_quant_ref.q_runs[QK_F32][stored](s, is_4bit(type) ? (char *)bytes : d, 1, m, &scale, &zp, order, false);
-        if (is_4bit(type)) qk_quant_ref.pack4(bytes, (uint8_t *)d, m, type == QK_S4);
-    }
-}
-
 /* ---- blocks of 64 in fixed point ---- */
-
-/* Bits behind the point: sixteen, and of 4-bit results four more, so that the upper half is the result times sixteen, which saturates to
- * bytes as the result does to four bits. Those need a zero point of at most 16: then what is said in divide.h about units of 2^-16
- * holds of 2^-20. */
-QK_INLINE float fixed_one(int type) {
-    return is_4bit(type) ? 16.0f * QK_FIXED_ONE : QK_FIXED_ONE;
-}
-/* What is added to the product when the zero point is 0. */
-QK_INLINE float fixed_shift(int type) {
-    return is_4bit(type) ? 8.0f * QK_FIXED_ONE + 8.0f : qk_fixed_shift(0);
-}
-QK_INLINE bool fixed_ok(int type, float scale, int32_t zp) {
-    return qk_fixed_ok(scale, zp) && (!is_4bit(type) || (zp >= -16 && zp <= 16));
-}
 
 /* Factor and shift, for one scale or for 64 in a row. */
 typedef struct fixed {
@@ -350,24 +311,6 @@ QK_INLINE bool make_ready(int type, const float *scales, const int32_t *zps, siz
     return ok == 0xffff;
 }
 
-/* Data that lies on ties often does so for long: where block after block is unsure, the quotients are taken for longer and longer. */
-enum { STRETCH_FIRST = 64, STRETCH_LAST = 65536 };
-
-typedef struct ties {
-    size_t stretch, left; /* how long next time; how many elements more of this time */
-} ties;
-
-/* So many elements, at most `whole`, go by way of the quotients after a block that was not sure. */
-QK_INLINE size_t ties_met(ties *t, size_t whole) {
-    if (t->left == 0) {
-        t->left = t->stretch;
-        t->stretch = t->stretch < STRETCH_LAST ? 4 * t->stretch : STRETCH_LAST;
-    }
-    const size_t m = t->left < whole ? t->left : whole;
-    t->left -= m;
-    return m;
-}
-
 /* All whole blocks of a run from element i on; returns how far that is. No call is made where blocks are sure: constants stay in
  * registers. */
 QK_INLINE size_t q_fixed_blocks(int real, int type, const char *src, char *dst, size_t i, size_t n, const fixed *f,
@@ -375,12 +318,11 @@ QK_INLINE size_t q_fixed_blocks(int real, int type, const char *src, char *dst, 
     for (;;) {
         const marks k = marks_of(real, type);
         if (t->left == 0)
-            for (; n - i >= 64; i += 64) {
-                if (!q_fixed_64(real, type, src + i * real_bytes(real), dst + bytes_of(type, i), f, &k, stream)) break;
-                t->stretch = STRETCH_FIRST;
-            }
+            while (n - i >= 64 &&
+                   q_fixed_64(real, type, src + i * real_bytes(real), dst + bytes_of(type, i), f, &k, stream))
+                i += 64;
         if (n - i < 64) return i;
-        const size_t m = ties_met(t, (n - i) / 64 * 64);
+        const size_t m = ties_met(t, real, src + i * real_bytes(real), (n - i) / 64 * 64);
         q_any_run(real, type, src + i * real_bytes(real), dst + bytes_of(type, i), m, scale, zp, order, false);
         i += m;
     }
@@ -421,7 +363,6 @@ QK_INLINE void q_whole_runs(int real, int type, const char *src, char *dst, size
     const char *end = src + run; /* of the run r */
     for (size_t r = 0; r < n_runs;) {
         const marks k = marks_of(real, type);
-        const char *const before = src;
         bool is_sure = state->left == 0;
         while (is_sure && r < n_runs) {
             fixed f;
@@ -436,9 +377,8 @@ QK_INLINE void q_whole_runs(int real, int type, const char *src, char *dst, size
             r++;
             end += run;
         }
-        if (src != before) state->stretch = STRETCH_FIRST;
         for (bool first = true; r < n_runs && (first || state->left != 0); first = false) {
-            const size_t m = ties_met(state, (size_t)(end - src) / real_bytes(real));
+            const size_t m = ties_met(state, real, src, (size_t)(end - src) / real_bytes(real));
             q_any_run(real, type, src, dst, m, scales + r, zps ? zps + r : NULL, order, false);
             src += m * real_bytes(real);
             dst += bytes_of(type, m);
@@ -575,7 +515,7 @@ QK_INLINE void q_runs(int real, int type, const void *src_, void *dst_, size_t n
     const char *src = src_;
     char *dst = dst_;
     const size_t src_step = len * real_bytes(real), dst_step = bytes_of(type, len);
-    ties t = {STRETCH_FIRST, 0};
+    ties t = {STRETCH_FIRST, 0, NULL};
     for (size_t at = 0; at < n_runs; at += AT_ONCE) {
         const size_t n = n_runs - at < AT_ONCE ? n_runs - at : AT_ONCE;
         ready table;

@@ -80,15 +80,16 @@ QK_INLINE bool qk256_all_sure(__m256i least) {
     return _mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(least, _mm256_setzero_si256()))) == 0;
 }
 
+/* Bytes that lie four apart in a lane, as below, to where they belong in it. */
+#define QK256_FIXED_TURN _mm256_broadcastsi128_si256(_mm_set_epi64x(0x0f0d0b090e0c0a08, 0x0705030106040200))
+
 /* The results of 32 as saturated bytes, in order. Upper halves meet the next register's in one word of each dword; bytes then lie four
  * apart. */
 QK_INLINE __m256i qk256_fixed_bytes(const __m256i w[4], bool is_signed) {
     const __m256i a = _mm256_blend_epi16(_mm256_srli_epi32(w[0], 16), w[1], 0xaa),
                   b = _mm256_blend_epi16(_mm256_srli_epi32(w[2], 16), w[3], 0xaa),
                   p = is_signed ? _mm256_packs_epi16(a, b) : _mm256_packus_epi16(a, b);
-    const __m256i turn =
-        _mm256_setr_epi64x(0x0705030106040200, 0x0f0d0b090e0c0a08, 0x0705030106040200, 0x0f0d0b090e0c0a08);
-    return qk256_order8(_mm256_shuffle_epi8(p, turn));
+    return qk256_order8(_mm256_shuffle_epi8(p, QK256_FIXED_TURN));
 }
 
 #endif
