@@ -19,7 +19,6 @@ enum {
     LITTLE_BYTES = 4096,   /* of weights of a row */
     CHUNK_OF_MANY = 240,   /* with weights that no cache close by holds */
     TABLE = 8192,          /* addresses, about */
-    SHORT_RUN = 12,        /* bytes: shorter taps are better copied and fused */
     FEW_TASKS = 16,
     FEW_ROWS = 18 /* of a chunk that is not cut for the sake of more tasks */
 };
@@ -62,10 +61,12 @@ static void set_panels(qk_conv *c) {
     c->last_cols = cols - (c->n_panels - 1) * c->panel_cols;
 }
 
+/* The form of bytes, where there is one, is the one that is run more often. */
 static void set_chunks(qk_conv *c) {
-    const size_t weights = c->panel_bytes * c->n_panels;
+    const qk_conv form = row_of(c)->bytes != NULL ? in_bytes(c) : *c;
+    const size_t weights = form.panel_bytes * c->n_panels;
     int64_t rows = weights > 256u << 10 ? CHUNK_OF_MANY : weights <= LITTLE_BYTES ? CHUNK_OF_LITTLE : CHUNK;
-    rows = qk_larger(qk_smaller(rows, TABLE / (int64_t)c->n_taps), 6);
+    rows = qk_larger(qk_smaller(rows, TABLE / (int64_t)form.n_taps), 6);
     const int64_t all = c->n * c->g * c->out[0] * c->out[1] * c->out[2] * qk_smaller((int64_t)c->n_panels, FEW_TASKS);
     rows = qk_smaller(rows, qk_larger(qk_ceil_div(all, FEW_TASKS), FEW_ROWS));
     const int64_t w = c->out[2], h = c->out[1];
@@ -74,8 +75,9 @@ static void set_chunks(qk_conv *c) {
     if (w > rows) {
         c->chunk[2] = qk_ceil_div(w, qk_ceil_div(w, rows));
     } else if (w > 0 && h > 0) {
-        const int64_t lines = qk_larger(1, rows / w);
-        c->chunk[1] = qk_ceil_div(h, qk_ceil_div(h, lines));
+        int64_t lines = qk_larger(1, (rows + w / 2) / w);
+        if (qk_conv_sorts(&form) && lines < QK_CONV_LINES) lines = QK_CONV_LINES;
+        c->chunk[1] = qk_ceil_div(h, qk_larger(1, h / lines));
     }
     for (int a = 0; a < 3; a++) {
         int64_t first;
@@ -115,9 +117,8 @@ bool qk_conv_panels_init(qk_conv *c) {
     const int64_t unit = (int64_t)(*row)->unit;
     flatten(c);
     merge_groups(c);
-    const bool is_short = c->k * 4 / unit <= SHORT_RUN && c->kernel[2] > 1;
-    c->is_copied = c->is_float ? c->src != QDQ_DTYPE_F32 || is_short
-                               : unit != 4 || copy_flip(c) != 0 || c->k % unit != 0 || is_short;
+    c->is_copied = is_short(c, 4 / unit) ||
+                   (c->is_float ? c->src != QDQ_DTYPE_F32 : unit != 4 || copy_flip(c) != 0 || c->k % unit != 0);
     c->is_fused = c->is_copied && c->dilation[2] == 1 && !c->transposed;
     const int64_t fused = c->is_fused ? c->kernel[2] : 1;
     c->n_taps = (size_t)(c->kernel[0] * c->kernel[1] * (c->kernel[2] / fused));

@@ -6,10 +6,13 @@
 #include "kernels/conv/conv_tile_row.h"
 
 enum {
-    QK_CONV_LOT = 24,   /* rows whose sums are finished at a time … */
-    QK_CONV_MOST = 31,  /* … or a few more, at the end */
-    QK_CONV_SLACK = 64, /* behind what is copied: tiles read whole dwords */
-    QK_CONV_PARTS = 64  /* kinds of rows of a chunk, by the taps that they have */
+    QK_CONV_LOT = 24,       /* rows whose sums are finished at a time … */
+    QK_CONV_MOST = 31,      /* … or a few more, at the end */
+    QK_CONV_SLACK = 64,     /* behind what is copied: tiles read whole dwords */
+    QK_CONV_PARTS = 64,     /* kinds of rows of a chunk, by the taps that they have */
+    QK_CONV_SHORT_RUN = 12, /* bytes of a tap */
+    QK_CONV_NARROW = 28,    /* pixels of a line of outputs … */
+    QK_CONV_LINES = 4       /* … of which so many have tiles of their first columns, and of the last */
 };
 
 static inline const qk_tile_row *row_of(const qk_conv *c) {
@@ -24,6 +27,38 @@ static inline uint8_t tile_flip(const qk_conv *c) {
 }
 static inline size_t cell_bytes(const qk_conv *c) { /* a pixel of a group where tiles read it */
     return (size_t)c->k * 4 / row_of(c)->unit;
+}
+
+/* Short taps are better copied and fused. */
+static inline bool is_short(const qk_conv *c, int64_t elem_bytes) {
+    return c->k * elem_bytes <= QK_CONV_SHORT_RUN && c->kernel[2] > 1;
+}
+
+static inline size_t n_kernel(const qk_conv *c) {
+    return (size_t)(c->kernel[0] * c->kernel[1] * c->kernel[2]);
+}
+
+/* The same convolution in the form of bytes; chunks and scratch stay. Where nothing but words asked for copies, there are none. */
+static inline qk_conv in_bytes(const qk_conv *c) {
+    qk_conv b = *c;
+    b.row = row_of(c)->bytes;
+    if (c->k % 4 == 0 && !is_short(c, 1)) {
+        b.is_copied = b.is_fused = false;
+        b.n_taps = n_kernel(c);
+    }
+    b.tap_k = (size_t)qk_ceil_div((b.is_fused ? c->kernel[2] : 1) * c->k, (int64_t)row_of(&b)->unit);
+    b.panel_bytes = b.n_taps * b.tap_k * b.panel_cols * 4;
+    return b;
+}
+
+/* Taps of the form that has more of them. */
+static inline size_t most_taps(const qk_conv *c) {
+    return row_of(c)->bytes == NULL ? c->n_taps : n_kernel(c);
+}
+
+/* Are there columns whose taps are padding, and few enough others that it is worth to have tiles of them? */
+static inline bool qk_conv_sorts(const qk_conv *c) {
+    return !c->transposed && !c->is_fused && c->kernel[2] > 1 && c->out[2] <= QK_CONV_NARROW;
 }
 
 /* What a thread has of memory, from `at` on. */
@@ -47,7 +82,7 @@ static inline void *qk_conv_take(uint8_t *base, size_t *at, size_t bytes) {
 }
 /* Lists of taps: one for all, or of each kind of rows, where either each tap is in one, or there are few kinds. */
 static inline size_t qk_conv_n_listed(const qk_conv *c) {
-    return c->n_taps * (c->transposed ? 2 : 20);
+    return most_taps(c) * (c->transposed ? 2 : 20);
 }
 /* Bytes of a run of zero points, for all groups of a task. */
 static inline size_t qk_conv_padding(const qk_conv *c) {
@@ -58,7 +93,7 @@ static inline qk_conv_scratch qk_conv_scratch_at(const qk_conv *c, void *base) {
     size_t at = 0;
     qk_conv_scratch s;
     s.sums = qk_conv_take(base, &at, sizeof(int32_t[QK_CONV_MOST][QK_TILE_COLS]));
-    s.table = qk_conv_take(base, &at, c->n_taps * n_rows * sizeof *s.table);
+    s.table = qk_conv_take(base, &at, most_taps(c) * n_rows * sizeof *s.table);
     s.line = qk_conv_take(base, &at, (size_t)c->chunk[2] * sizeof *s.line);
     s.row_sums = qk_conv_take(base, &at, n_rows * sizeof *s.row_sums);
     s.slots = qk_conv_take(base, &at, n_rows * sizeof *s.slots);
@@ -113,7 +148,7 @@ typedef struct head {
 
 /* What the panels have of each tap, so that taps which are padding alone can be left out; not what is added to them. */
 static inline size_t n_tap_totals(const qk_conv *c) {
-    return c->is_float || c->n_taps == 1 ? 0 : c->n_taps * c->n_slots;
+    return c->is_float || most_taps(c) == 1 ? 0 : most_taps(c) * c->n_slots;
 }
 static inline size_t panels_at(const qk_conv *c) {
     return qk_round_up((c->n_slots + n_tap_totals(c)) * 4, 64) + (row_of(c)->bytes != NULL ? sizeof(head) : 0);
@@ -144,17 +179,6 @@ static inline additions additions_at(const qk_conv *bytes, void *panels, size_t 
     a.weights = (int32_t *)(void *)at;
     *end_out = (size_t)(at - (uint8_t *)panels) + n * bytes->panel_cols * sizeof *a.weights;
     return a;
-}
-
-/* The same convolution in the form of bytes; packing, chunks and scratch stay. */
-static inline qk_conv in_bytes(const qk_conv *c) {
-    qk_conv b = *c;
-    b.row = row_of(c)->bytes;
-    b.tap_k = (size_t)qk_ceil_div((c->is_fused ? c->kernel[2] : 1) * c->k, (int64_t)row_of(&b)->unit);
-    b.panel_bytes = b.n_taps * b.tap_k * b.panel_cols * 4;
-    /* where nothing but words asked for copies */
-    if (c->kernel[2] == 1 && c->k % 4 == 0) b.is_copied = false;
-    return b;
 }
 
 #endif

@@ -9,11 +9,11 @@ typedef struct part {
 typedef struct job {
     const qk_conv *c;
     const qk_conv_run *r;
-    int64_t image, group;
-    int64_t o[3], n[3];             /* outputs of the chunk */
-    size_t n_rows, n_parts, offset; /* of the group, from where the table points */
-    bool is_sorted;                 /* rows are not in the order of pixels */
-    bool is_linear;                 /* offsets are those of rows in order, of any chunk */
+    int64_t image, group, first_group; /* of the chunk */
+    int64_t o[3], n[3];                /* outputs of the chunk */
+    size_t n_rows, n_parts, offset;    /* of the group, from where the table points */
+    bool is_sorted;                    /* rows are not in the order of pixels */
+    bool is_linear;                    /* offsets are those of rows in order, of any chunk */
     qk_conv_scratch s;
     const uint8_t *panels;
     const int32_t *of_taps; /* what panels have of each tap; NULL where it makes no difference */
@@ -106,6 +106,18 @@ static void copy_lines(const job *j) {
         }
 }
 
+/* n addresses, a step apart: four at a time, which do not wait for each other. */
+static void point_in_steps(const uint8_t *at, size_t step, int64_t n, const uint8_t **out) {
+    for (; n >= 4; n -= 4, at += 4 * step, out += 4) {
+        out[0] = at;
+        out[1] = at + step;
+        out[2] = at + 2 * step;
+        out[3] = at + 3 * step;
+    }
+    for (; n > 0; n--, at += step)
+        *out++ = at;
+}
+
 /* Addresses of one tap for the first n of one line of outputs, among copied lines. */
 static void point_at_copy(const job *j, const int64_t tap[3], int64_t line, int64_t n, const uint8_t **out) {
     const qk_conv *c = j->c;
@@ -123,8 +135,7 @@ static void point_at_copy(const job *j, const int64_t tap[3], int64_t line, int6
     if (!c->transposed) { /* every output has its element, a stride apart */
         const int64_t step = dense ? c->stride[2] : c->kernel[2];
         base += (size_t)(tap[2] * (dense ? c->dilation[2] : 1)) * bytes;
-        for (int64_t i = 0; i < n; i++)
-            out[i] = base + (size_t)(i * step) * bytes;
+        point_in_steps(base, (size_t)step * bytes, n, out);
         return;
     }
     for (int64_t i = 0; i < n; i++) {
@@ -150,8 +161,8 @@ static void point_at_source(const job *j, const int64_t tap[3], int64_t line, in
         for (; i < left; i++)
             out[i] = j->s.padding;
         base += (size_t)((x + i * c->stride[2]) * (int64_t)bytes);
-        for (; i < end; i++, base += (size_t)c->stride[2] * bytes)
-            out[i] = base;
+        if (i < end) point_in_steps(base, (size_t)c->stride[2] * bytes, end - i, out + i);
+        i = qk_larger(i, end);
         base = NULL;
     }
     for (; i < n; i++) {
@@ -228,7 +239,7 @@ static range inside(const qk_conv *c, int axis, int64_t o) {
     return r.first < r.end ? r : (range){0, c->kernel[axis]};
 }
 
-enum { FIRST_COLUMNS = 16, LAST_COLUMNS, N_KINDS, NARROW = 28, FEW_LINES = 3 };
+enum { FIRST_COLUMNS = 16, LAST_COLUMNS, N_KINDS };
 
 typedef struct box {
     range h, w;
@@ -261,8 +272,8 @@ static void sort_columns(const job *j, uint32_t *kinds, box *boxes) {
 static void sort_by_padding(job *j, box *boxes) {
     const qk_conv *c = j->c;
     const range all = {0, c->kernel[2]};
-    uint32_t columns[NARROW] = {0}, kind = 0, *slots = j->s.slots;
-    j->is_sorted = !c->is_fused && c->kernel[2] > 1 && c->out[2] <= NARROW && j->n[1] >= FEW_LINES;
+    uint32_t columns[QK_CONV_NARROW] = {0}, kind = 0, *slots = j->s.slots;
+    j->is_sorted = qk_conv_sorts(c) && j->n[1] >= QK_CONV_LINES - 1;
     if (j->is_sorted) sort_columns(j, columns, boxes);
     range last = inside(c, 1, j->o[1]);
     for (int64_t line = 0; line < j->n[1]; line++) {
@@ -461,11 +472,11 @@ static void place_results(job *j) {
     j->is_linear = !j->is_sorted;
 }
 
-static void run_task(job *j, size_t split) {
+/* What the tasks of a chunk share. */
+static void begin_chunk(job *j) {
     const qk_conv *c = j->c;
-    const int64_t first_group = j->group, all = (int64_t)c->n_panels * c->task_groups;
-    const int64_t from = all * (int64_t)split / c->n_splits, end = all * ((int64_t)split + 1) / c->n_splits;
     j->n_rows = (size_t)(j->n[1] * j->n[2]);
+    j->group = j->first_group;
     j->offset = 0;
     if (c->is_copied) copy_lines(j);
     const uint32_t n_kinds = c->n_taps == 1 ? 0 : c->transposed ? phases(c) : N_KINDS;
@@ -476,16 +487,41 @@ static void run_task(job *j, size_t split) {
     j->step = row_step(j);
     make_table(j);
     if (j->r->plain != NULL) place_results(j);
+}
+
+static void run_task(job *j, size_t split) {
+    const qk_conv *c = j->c;
+    const int64_t all = (int64_t)c->n_panels * c->task_groups;
+    const int64_t from = all * (int64_t)split / c->n_splits, end = all * ((int64_t)split + 1) / c->n_splits;
     const int64_t at_once = j->r->plain != NULL ? 1 : (int64_t)(QK_TILE_COLS / c->panel_cols);
     const int64_t pixel = ((j->image * c->out[0] + j->o[0]) * c->out[1] + j->o[1]) * c->out[2] + j->o[2];
     for (int64_t i = from, n; i < end; i += n) {
         const int64_t panels = (int64_t)c->n_panels, p = i % panels;
         n = qk_smaller(qk_smaller(at_once, panels - p), end - i);
-        j->group = first_group + i / panels;
+        j->group = j->first_group + i / panels;
         j->offset = (size_t)(i / panels) * cell_bytes(c);
         if (j->r->use_weights_zp && !c->is_float && (i == from || p == 0)) sum_rows(j);
         run_panels(j, (size_t)p, (size_t)n, pixel);
     }
+}
+
+/* Where chunk i begins, of chunks as large as each other as far as it goes, and the same from both ends. */
+static int64_t chunk_at(const qk_conv *c, int axis, int64_t i) {
+    return (c->out[axis] * i + c->n_chunks[axis] / 2) / c->n_chunks[axis];
+}
+
+static void find_chunk(job *j, int64_t number) {
+    const qk_conv *c = j->c;
+    const int64_t group_tasks = c->g / c->task_groups;
+    j->first_group = number % group_tasks * c->task_groups;
+    number /= group_tasks;
+    for (int a = 2; a >= 0; a--) {
+        const int64_t i = number % c->n_chunks[a];
+        j->o[a] = chunk_at(c, a, i);
+        j->n[a] = chunk_at(c, a, i + 1) - j->o[a];
+        number /= c->n_chunks[a];
+    }
+    j->image = number;
 }
 
 void qk_conv_panels_run(const qk_conv *conv, const qk_conv_run *r, size_t first, size_t n, void *scratch) {
@@ -508,17 +544,11 @@ void qk_conv_panels_run(const qk_conv *conv, const qk_conv_run *r, size_t first,
     j.zero = c->is_float ? 0 : (uint32_t)r->src_zp + qk_conv_src_flip(c);
     if (n_tap_totals(c) != 0) j.of_taps = (const int32_t *)r->packed + c->n_slots;
     for (size_t t = first; t < first + n; t++) {
-        int64_t left = (int64_t)t;
-        const size_t split = (size_t)(left % c->n_splits);
-        left /= c->n_splits;
-        j.group = left % (c->g / c->task_groups) * c->task_groups;
-        left /= c->g / c->task_groups;
-        for (int a = 2; a >= 0; a--) {
-            j.o[a] = left % c->n_chunks[a] * c->chunk[a];
-            j.n[a] = qk_smaller(c->chunk[a], c->out[a] - j.o[a]);
-            left /= c->n_chunks[a];
+        const size_t split = t % (size_t)c->n_splits;
+        if (t == first || split == 0) {
+            find_chunk(&j, (int64_t)t / c->n_splits);
+            begin_chunk(&j);
         }
-        j.image = left;
         run_task(&j, split);
     }
 }
