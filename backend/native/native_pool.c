@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { TILE = 4096, DIVISORS = 256, CHANNELS = 1024, NEAR_BYTES = 16 * 1024, MIN_STRIP = 8 };
+enum { TILE = 4096, RUNS = 32, CHANNELS = 1024, NEAR_BYTES = 16 * 1024, MIN_STRIP = 8, MAX_STRIP = 64 };
 /* Elements looked at for each thread that is asked. */
 #define POOL_GRAIN (32 * 1024)
 
@@ -17,15 +17,15 @@ typedef struct pool_impl {
     uint32_t src, dst;
     qk_poolf_fn *fn;
     bool is_max, count_pad;
-    bool is_plain;    /* results are stored as they are */
-    size_t src_bytes; /* of an element */
+    bool is_plain;               /* results are stored as they are */
+    size_t src_bytes, dst_bytes; /* of an element */
     int64_t n, channels, n_rows, work;
     int64_t strip; /* results of a row at a time */
     /* d, h, w; unused axes come first and have extent 1 */
     int64_t in[3], out[3], kernel[3], stride[3], dilation[3], pad_begin[3], pad_end[3];
-    ptrdiff_t src_n, src_at[3];       /* elements */
-    struct span *spans[2];            /* along d and h, by output index */
-    int64_t *first, *count, *counted; /* along w */
+    ptrdiff_t src_n, src_at[3]; /* elements */
+    struct span *spans[2];      /* along d and h, by output index */
+    qk_poolf_run *runs;         /* along w */
 } pool_impl;
 
 typedef struct job {
@@ -43,7 +43,7 @@ static void clear(void *impl) {
     pool_impl *p = impl;
     for (int a = 0; a < 2; a++)
         qdqi_free(p->spans[a]);
-    qdqi_free(p->first);
+    qdqi_free(p->runs);
 }
 
 static span span_of(const pool_impl *p, int a, int64_t o) {
@@ -55,32 +55,49 @@ static span span_of(const pool_impl *p, int a, int64_t o) {
     return (span){start + skip * step, end > skip ? end - skip : 0, padded < k ? padded : k};
 }
 
-/* Results of one row: `row` and further ones, n in all, channels c … c+n_channels-1, to acc. */
-static void some_results(const pool_impl *p, const char *src, int64_t row, int64_t n, int64_t c, int64_t n_channels,
-                         float *acc, int64_t acc_step) {
-    float divisors[DIVISORS];
+/* The piece of the runs that results at … at+n-1 of a row are, as far as it fits; returns their number. */
+static int64_t cut(const pool_impl *p, int64_t at, int64_t n, qk_poolf_run runs[RUNS]) {
+    int64_t done = 0, begin = 0;
+    const qk_poolf_run *r = p->runs;
+    for (; begin + (int64_t)r->n <= at; r++)
+        begin += (int64_t)r->n;
+    for (int i = 0; i < RUNS && done < n; i++, r++) {
+        const int64_t skip = at + done - begin, rest = (int64_t)r->n - skip;
+        runs[i] = *r;
+        runs[i].first += skip * r->by;
+        runs[i].n = (size_t)(rest < n - done ? rest : n - done);
+        begin += (int64_t)r->n;
+        done += (int64_t)runs[i].n;
+    }
+    return done;
+}
+
+/* Results of one row: `row` and further ones, n in all, channels c … c+n_channels-1, to acc. Returns how many were done. */
+static int64_t some_results(const pool_impl *p, const char *src, int64_t row, int64_t n, int64_t c, int64_t n_channels,
+                            void *acc, int64_t acc_step) {
+    qk_poolf_run runs[RUNS];
     const int64_t ow = row % p->out[2], oh = row / p->out[2] % p->out[1], od = row / p->out[2] / p->out[1] % p->out[0];
     const int64_t image = row / p->out[2] / p->out[1] / p->out[0];
     const span d = p->spans[0][od], h = p->spans[1][oh];
-    const int64_t counted = p->count_pad ? d.counted * h.counted : d.n * h.n;
-    for (int64_t i = 0; i < n && !p->is_max; i++)
-        divisors[i] = (float)(counted * (p->count_pad ? p->counted[ow + i] : p->count[ow + i]));
-    const ptrdiff_t bytes = (ptrdiff_t)p->src_bytes, place = p->src_at[2] * bytes;
+    const ptrdiff_t bytes = (ptrdiff_t)p->src_bytes;
+    const int64_t done = cut(p, ow, n, runs);
     const qk_poolf_line line = {.n_d = (size_t)d.n,
                                 .n_h = (size_t)h.n,
                                 .d_bytes = (ptrdiff_t)p->dilation[0] * p->src_at[0] * bytes,
                                 .h_bytes = (ptrdiff_t)p->dilation[1] * p->src_at[1] * bytes,
-                                .n_out = (size_t)n,
+                                .n_out = (size_t)done,
                                 .n_channels = (size_t)n_channels,
                                 .dst_step = (size_t)acc_step,
-                                .first = p->first + ow,
-                                .count = p->count + ow,
-                                .place_bytes = place,
+                                .runs = runs,
+                                .place_bytes = p->src_at[2] * bytes,
                                 .dilation = p->dilation[2],
-                                .divisors = p->is_max ? NULL : divisors};
+                                .counted = p->is_max      ? 0
+                                           : p->count_pad ? d.counted * h.counted
+                                                          : d.n * h.n};
     const ptrdiff_t at =
         image * p->src_n + (ptrdiff_t)d.first * p->src_at[0] + (ptrdiff_t)h.first * p->src_at[1] + (ptrdiff_t)c;
     p->fn(&line, src + at * bytes, acc);
+    return done;
 }
 
 static void chunk(int i, void *arg) {
@@ -93,22 +110,22 @@ static void chunk(int i, void *arg) {
     const int64_t channels = p->is_plain ? p->channels : CHANNELS, wide = p->out[2];
     for (int64_t c = 0; c < p->channels; c += channels) {
         const int64_t n = p->channels - c < channels ? p->channels - c : channels;
-        int64_t most = p->is_plain ? DIVISORS : TILE / n < DIVISORS ? TILE / n : DIVISORS;
+        int64_t most = p->is_plain || TILE / n > MAX_STRIP ? MAX_STRIP : TILE / n;
         if (p->strip < most) most = p->strip;
         for (int64_t at = 0; at < wide; at += most) /* strips of results, down all rows */
             for (int64_t line = first / wide; line * wide < end; line++) {
-                int64_t row = line * wide + at, last = row + (wide - at < most ? wide - at : most);
+                int64_t row = line * wide + at, last = row + (wide - at < most ? wide - at : most), done;
                 row = row > first ? row : first;
                 last = last < end ? last : end;
-                if (row >= last) continue;
-                if (p->is_plain) {
-                    float *to = (float *)j->bufs[p->dst] + row * p->post.dst_row + c;
-                    some_results(p, j->bufs[p->src], row, last - row, c, n, to, p->post.dst_row);
-                    continue;
+                for (; row < last; row += done) {
+                    if (p->is_plain) {
+                        char *to = (char *)j->bufs[p->dst] + (size_t)(row * p->post.dst_row + c) * p->dst_bytes;
+                        done = some_results(p, j->bufs[p->src], row, last - row, c, n, to, p->post.dst_row);
+                        continue;
+                    }
+                    done = some_results(p, j->bufs[p->src], row, last - row, c, n, acc, n);
+                    p->post.fn(&p->post.post, &args, acc, (size_t)n, (size_t)row, (size_t)done, (size_t)c, (size_t)n);
                 }
-                some_results(p, j->bufs[p->src], row, last - row, c, n, acc, n);
-                p->post.fn(&p->post.post, &args, acc, (size_t)n, (size_t)row, (size_t)(last - row), (size_t)c,
-                           (size_t)n);
             }
     }
 }
@@ -169,15 +186,19 @@ static qdq_status set_axes(pool_impl *p, const qdqi_dnnl_pool *pool, const qdqi_
             p->spans[a][o] = span_of(p, a, o);
     }
     p->strip = strip_of(p);
-    p->first = qdqi_calloc((size_t)p->out[2], 3 * sizeof *p->first);
-    if (p->first == NULL) return QDQI_NO_MEMORY(err);
-    p->count = p->first + p->out[2];
-    p->counted = p->count + p->out[2];
+    p->runs = qdqi_calloc((size_t)p->out[2], sizeof *p->runs);
+    if (p->runs == NULL) return QDQI_NO_MEMORY(err);
+    qk_poolf_run *r = NULL;
     for (int64_t o = 0; o < p->out[2]; o++) {
         const span w = span_of(p, 2, o);
-        p->first[o] = w.first;
-        p->count[o] = w.n;
-        p->counted[o] = w.counted;
+        const int64_t counted = p->count_pad ? w.counted : w.n;
+        if (r != NULL && r->count == w.n && r->counted == counted && r->n == 1) r->by = w.first - r->first;
+        if (r != NULL && r->count == w.n && r->counted == counted && w.first == r->first + (int64_t)r->n * r->by) {
+            r->n++;
+            continue;
+        }
+        r = r == NULL ? p->runs : r + 1;
+        *r = (qk_poolf_run){1, w.first, 0, w.n, counted};
     }
     return QDQ_OK;
 }
@@ -196,8 +217,8 @@ qdq_status qdqi_native_pooling(const qdqi_dnnl_pool *pool, const qdqi_dnnl_md *s
         return qdqi_native_refuse(err, "pooling", "no_native_kernel");
     qk_isa isa;
     const bool is_max = pool->alg == QDQI_DNNL_POOL_MAX;
-    qk_poolf_fn *fn = qk_poolf_choose(s.dtype, is_max, &isa);
-    if (fn == NULL) return qdqi_native_refuse(err, "pooling", "dtype");
+    if (qk_poolf_choose(s.dtype, QDQ_DTYPE_F32, is_max, &isa) == NULL)
+        return qdqi_native_refuse(err, "pooling", "dtype");
     qdqi_native_matrix matrix = {.n_row_dims = pool->n_spatial + 1, .col_dim = 1};
     for (int32_t i = 0; i < pool->n_spatial; i++)
         matrix.row_dims[1 + i] = 2 + i;
@@ -209,13 +230,17 @@ qdq_status qdqi_native_pooling(const qdqi_dnnl_pool *pool, const qdqi_dnnl_md *s
     if (prim == NULL) return QDQI_NO_MEMORY(err);
     impl->is_max = is_max;
     impl->count_pad = pool->alg == QDQI_DNNL_POOL_AVG_INCLUDE_PAD;
-    impl->fn = fn;
     impl->src_bytes = qdq_dtype_bits(s.dtype) / 8;
     qdq_status st = set_axes(impl, pool, &s, &d, err);
     if (st == QDQ_OK) st = qdqi_native_post_plan(attr, &d, &matrix, "pooling", &impl->post, err);
     if (st == QDQ_OK) st = qdqi_native_post_choose(&impl->post, "pooling", err);
-    impl->is_plain = d.dtype == QDQ_DTYPE_F32 && impl->post.post.n_steps == 0 && !impl->post.post.dst_quantized &&
-                     !impl->post.post.dst_has_zp;
+    const qk_post *post = &impl->post.post;
+    impl->fn = post->n_steps == 0 && !post->dst_quantized && !post->dst_has_zp
+                   ? qk_poolf_choose(s.dtype, d.dtype, is_max, NULL)
+                   : NULL;
+    impl->is_plain = impl->fn != NULL;
+    impl->dst_bytes = qdq_dtype_bits(d.dtype) / 8;
+    if (!impl->is_plain) impl->fn = qk_poolf_choose(s.dtype, QDQ_DTYPE_F32, is_max, NULL);
     if (st != QDQ_OK) {
         qdqi_native_drop(prim);
         return st;

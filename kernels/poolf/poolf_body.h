@@ -1,170 +1,313 @@
-/* The loops on vectors of any width: included by poolf_<level>.c alone. */
+/* The loops on vectors of any width: included by poolf_<level>.c alone.
+ *
+ * Small windows over many channels slide along the places, the last three columns (a place's rows, joined) in registers. Others take two
+ * passes over some places: all columns, then the results out of these. Both walk elements, not places, as far as these are
+ * consecutive: so few channels are as good as many. */
 #ifndef QK_POOLF_BODY_H
 #define QK_POOLF_BODY_H
 
-#include "kernels/poolf/poolf_row.h"
-#include "kernels/simd/vec.h"
+#include "kernels/poolf/poolf_value_body.h"
 
-#include <math.h>
-#include <string.h>
+/* Values of the columns: with the sources and results of a few rows they stay in the first cache. */
+enum { COLUMNS = 4096, SPARE = 2 * QKV_LANES };
 
-QK_INLINE qkv load(qdq_dtype src, const void *row, size_t at, size_t n) {
-    const char *p = (const char *)row + at * qkv_bytes(src);
-    return n >= QKV_LANES ? qkv_load(src, p) : qkv_load_n(src, p, n);
-}
-
-QK_INLINE qkv join(bool is_max, qkv x, qkv acc) {
-    return is_max ? qkv_max(x, acc) : qkv_add(acc, x);
-}
-
-QK_INLINE qkv divide(qkv a, qkv b) {
-#if defined(__AVX512F__)
-    return _mm512_div_ps(a, b);
-#else
-    return _mm256_div_ps(a, b);
-#endif
-}
-
-/* The end of a sum: a quotient; by powers of two a product is the same. */
-typedef struct ending {
-    float divisor, inverse; /* inverse: 0 where it is not exact; divisor: 0 for none */
-} ending;
-
-QK_INLINE ending ending_of(float d) {
-    uint32_t bits;
-    memcpy(&bits, &d, sizeof bits);
-    const bool is_power = (bits & 0x7fffff) == 0 && d >= 1.0f && d <= 0x1p60f;
-    return (ending){d, is_power ? 1.0f / d : 0.0f};
-}
-
-QK_INLINE qkv ended(const ending *e, qkv a) {
-    return e->divisor == 0.0f   ? a
-           : e->inverse != 0.0f ? qkv_mul(a, qkv_set(e->inverse))
-                                : divide(a, qkv_set(e->divisor));
-}
-
-/* Up to four vectors of channels from `at` on, `whole` ones and maybe one of n. */
+/* The channels `at` … `at` + n-1, of a line. */
 typedef struct part {
     size_t at, n;
 } part;
-typedef struct vectors {
-    qkv v[4];
-} vectors;
-/* Results that share places have their columns summed once: so many places of one part at a time. */
-enum { PLACES = 64, PART = 4 * QKV_LANES };
 
-QK_INLINE vectors none_of(bool is_max) {
-    /* -0 takes on what is added to it, a -0, too */
-    const qkv none = qkv_set(is_max ? -INFINITY : -0.0f);
-    return (vectors){{none, none, none, none}};
-}
-
-QK_INLINE vectors joined(bool is_max, vectors x, vectors a, int whole, bool rest) {
-    QK_FOUR_TIMES(k, if (k < whole || (k == whole && rest)) a.v[k] = join(is_max, x.v[k], a.v[k]));
-    return a;
-}
-
-QK_INLINE vectors loaded(qdq_dtype src, const char *p, part c, int whole, bool rest) {
-    vectors x = none_of(true);
-    QK_FOUR_TIMES(k, if (k < whole) x.v[k] = load(src, p, c.at + k * QKV_LANES, QKV_LANES);
-                  else if (k == whole && rest) x.v[k] = load(src, p, c.at + k * QKV_LANES, c.n));
-    return x;
-}
-
-/* All rows of one place. */
-QK_INLINE vectors column(qdq_dtype src, bool is_max, const qk_poolf_line *l, const char *rows, int64_t place, part c,
-                         int whole, bool rest) {
-    vectors a = none_of(is_max);
-    for (size_t d = 0; d < l->n_d; d++) {
-        const char *p = rows + (ptrdiff_t)place * l->place_bytes + (ptrdiff_t)d * l->d_bytes;
-        for (size_t h = 0; h < l->n_h; h++, p += l->h_bytes)
-            a = joined(is_max, loaded(src, p, c, whole, rest), a, whole, rest);
+/* One vector of n lanes in all rows. */
+QK_INLINE qkv column(how h, const qk_poolf_line *l, const char *src, size_t n) {
+    qkv a = none_of(h);
+    for (size_t d = 0; d < l->n_d; d++, src += l->d_bytes) {
+        const char *p = src;
+        for (size_t r = 0; r < l->n_h; r++, p += l->h_bytes)
+            a = join(h, source(h, p, n), a);
     }
     return a;
 }
 
-/* Results first ... end-1. `cols`: the columns from place `low` on, or NULL: none is shared. */
-QK_INLINE void results(qdq_dtype src, bool is_max, const qk_poolf_line *l, const char *rows, size_t first, size_t end,
-                       int64_t dilation, const float *cols, int64_t low, part c, int whole, bool rest, float *dst) {
-    ending e = {0.0f, 0.0f};
-    for (size_t i = first; i < end; i++) {
-        vectors a = none_of(is_max);
-        const int64_t count = l->count[i];
-        if (l->divisors != NULL && l->divisors[i] != e.divisor) e = ending_of(l->divisors[i]);
-        if (cols != NULL) {
-            const float *p = cols + (l->first[i] - low) * PART;
-            for (int64_t t = 0; t < count; t++, p += dilation * PART) {
-                vectors x = a;
-                QK_FOUR_TIMES(k, if (k < whole || (k == whole && rest)) x.v[k] = qkv_loadu(p + k * QKV_LANES));
-                a = joined(is_max, x, a, whole, rest);
+/* The columns of n elements that begin at `src`. */
+QK_INLINE void columns(how h, const qk_poolf_line *l, const char *src, size_t n, char *to) {
+    const size_t lanes = lanes_of(h), step = lanes * qkv_bytes(h.src), bytes = 4 * QKV_LANES;
+    size_t left = n;
+    for (; left >= 8 * lanes; left -= 8 * lanes, src += 8 * step, to += 8 * bytes) {
+        const qkv none = none_of(h);
+        vectors a = {{none, none, none, none}}, b = a;
+        const char *plane = src;
+        for (size_t d = 0; d < l->n_d; d++, plane += l->d_bytes) {
+            const char *p = plane;
+            for (size_t r = 0; r < l->n_h; r++, p += l->h_bytes) {
+                QK_FOUR_TIMES(k, a.v[k] = join(h, source(h, p + k * step, lanes), a.v[k]));
+                QK_FOUR_TIMES(k, b.v[k] = join(h, source(h, p + (4 + k) * step, lanes), b.v[k]));
             }
-        } else {
-            for (int64_t t = 0; t < count; t++)
-                a = joined(is_max, column(src, is_max, l, rows, l->first[i] + t * dilation, c, whole, rest), a, whole,
-                           rest);
         }
-        float *y = dst + i * l->dst_step + c.at;
-        if (!is_max && (l->n_d * l->n_h == 0 || count == 0))
-            QK_FOUR_TIMES(k, a.v[k] = qkv_zero());
+        QK_FOUR_TIMES(k, qkv_storeu((float *)(to + k * bytes), a.v[k]));
+        QK_FOUR_TIMES(k, qkv_storeu((float *)(to + (4 + k) * bytes), b.v[k]));
+    }
+    for (; left >= lanes; left -= lanes, src += step, to += bytes)
+        qkv_storeu((float *)to, column(h, l, src, lanes));
+    if (left != 0) qkv_storeu((float *)to, column(h, l, src, left));
+}
+
+/* m vectors of results, `gap` elements from each to the next; or, when m is 1, n lanes of one, to be stored whole where there is
+ * `room`. */
+QK_INLINE void finish(how h, const ending *e, vectors a, int m, size_t gap, size_t n, bool room, char *to) {
+    const size_t lanes = lanes_of(h), step = gap * qkv_bytes(h.dst);
+    const bool whole = room || n >= lanes;
+    if (is_keys(h)) {
+        QK_FOUR_TIMES(k, if (k < m) keys_store(to + k * step, of_key(a.v[k]), whole ? lanes : n));
+        return;
+    }
+    if (!h.is_max) {
+        if (n < lanes) a.v[0] = qkv_keep(a.v[0], n, qkv_zero());
+        a = ended(h, e, a, m);
+    }
+    if (m == 4)
+        qkv_store4(h.dst, to, a.v);
+    else if (whole)
+        QK_FOUR_TIMES(k, if (k < m) qkv_store(h.dst, to + k * step, a.v[k]));
+    else
+        qkv_store_n(h.dst, to, a.v[0], n);
+}
+
+/* `count` columns, `step` bytes apart. */
+QK_INLINE vectors taps(how h, const char *from, int64_t count, size_t step, int m) {
+    const qkv none = none_of(h);
+    vectors a = {{none, none, none, none}};
+    for (int64_t t = 0; t < count; t++, from += step)
+        QK_FOUR_TIMES(k, if (k < m) a.v[k] = join(h, qkv_loadu((const float *)(from + k * 4 * QKV_LANES)), a.v[k]));
+    return a;
+}
+
+/* n elements of results with `count` places each, `step` bytes of the columns apart. Further `room` elements behind them may be
+ * overwritten. */
+QK_INLINE void join_places(how h, const ending *e, const char *from, int64_t count, size_t step, size_t n, size_t room,
+                           char *to) {
+    const size_t lanes = lanes_of(h), dst = lanes * qkv_bytes(h.dst), bytes = 4 * QKV_LANES;
+    for (; n >= 4 * lanes; n -= 4 * lanes, from += 4 * bytes, to += 4 * dst)
+        finish(h, e, taps(h, from, count, step, 4), 4, lanes, lanes, true, to);
+    for (; n > 0; n -= n < lanes ? n : lanes, from += bytes, to += dst) {
+        const vectors a = taps(h, from, count, step, 1);
+        if (n + room >= lanes)
+            finish(h, e, a, 1, lanes, n < lanes ? n : lanes, true, to);
         else
-            QK_FOUR_TIMES(k, if (k < whole || (k == whole && rest)) a.v[k] = ended(&e, a.v[k]));
-        QK_FOUR_TIMES(k, if (k < whole) qkv_storeu(y + k * QKV_LANES, a.v[k]);
-                      else if (k == whole && rest) qkv_storeu_n(y + k * QKV_LANES, a.v[k], c.n));
+            finish(h, e, a, 1, lanes, n, false, to);
     }
 }
 
-QK_INLINE void one_part(qdq_dtype src, bool is_max, const qk_poolf_line *l, const char *rows, part c, int whole,
-                        bool rest, float *dst) {
-    float cols[PLACES * PART];
-    const int64_t dilation = l->dilation;
-    for (size_t i = 0, end; i < l->n_out; i = end) {
-        /* as many results as fit the columns; at least one */
-        int64_t low = INT64_MAX, high = INT64_MIN, taps = 0;
-        for (end = i; end < l->n_out; end++) {
-            if (l->count[end] == 0) continue;
-            const int64_t from = l->first[end], to = from + (l->count[end] - 1) * dilation;
-            const int64_t lowest = from < low ? from : low, highest = to > high ? to : high;
-            if (highest - lowest >= PLACES) break;
-            low = lowest;
-            high = highest;
-            taps += l->count[end];
-        }
-        const bool fits = end > i, shared = fits && taps > high - low + 1;
-        if (!fits) end = i + 1;
-        for (int64_t x = low; shared && x <= high; x++) {
-            const vectors v = column(src, is_max, l, rows, x, c, whole, rest);
-            float *to = cols + (x - low) * PART;
-            QK_FOUR_TIMES(k, if (k < whole || (k == whole && rest)) qkv_storeu(to + k * QKV_LANES, v.v[k]));
-        }
-        if (shared)
-            results(src, is_max, l, rows, i, end, dilation, cols, low, c, whole, rest, dst);
+QK_INLINE void empty(how h, size_t n_channels, char *to) {
+    const qkv x = is_keys(h) ? key_none() : qkv_set(h.is_max ? -INFINITY : 0.0f);
+    const size_t lanes = lanes_of(h), bytes = qkv_bytes(h.dst);
+    for (size_t at = 0; at < n_channels; at += lanes) {
+        const size_t n = n_channels - at < lanes ? n_channels - at : lanes;
+        if (is_keys(h))
+            keys_store(to + at * bytes, of_key(x), n);
         else
-            results(src, is_max, l, rows, i, end, dilation, NULL, low, c, whole, rest, dst);
+            qkv_store_n(h.dst, to + at * bytes, x, n);
     }
 }
 
-QK_INLINE void run(qdq_dtype src, bool is_max, const qk_poolf_line *l, const char *rows, float *dst) {
-    const size_t n = l->n_channels;
-    part c = {0, 0};
-    for (; n - c.at >= PART; c.at += PART)
-        one_part(src, is_max, l, rows, c, 4, false, dst);
-    const size_t whole = (n - c.at) / QKV_LANES;
-    c.n = (n - c.at) % QKV_LANES;
-#define OF(count)                                                                                                      \
-    if (whole == (count) && c.n != 0)                                                                                  \
-        one_part(src, is_max, l, rows, c, count, true, dst);                                                           \
-    else if (whole == (count) && (count) > 0)                                                                          \
-    one_part(src, is_max, l, rows, c, count, false, dst)
-    OF(0);
-    OF(1);
-    OF(2);
-    OF(3);
-#undef OF
+/* n_results of c < lanes channels each, by `by` bytes of the columns from result to result; each is stored with what fills the vector as
+ * long as others follow. */
+QK_INLINE void few_channels(how h, const ending *e, const char *from, int64_t count, size_t step, ptrdiff_t by,
+                            size_t c, size_t n_results, size_t room, char *to) {
+    for (; n_results > 0 && n_results * c + room >= lanes_of(h); n_results--, from += by, to += c * qkv_bytes(h.dst))
+        finish(h, e, taps(h, from, count, step, 1), 1, c, c, true, to);
+    for (; n_results > 0; n_results--, from += by, to += c * qkv_bytes(h.dst))
+        finish(h, e, taps(h, from, count, step, 1), 1, c, c, false, to);
 }
 
-#define POOLF_FUNCTION(id, name, is_max)                                                                               \
-    void name(const qk_poolf_line *line, const void *rows, float *dst) {                                               \
-        run(QDQ_DTYPE_##id, is_max, line, rows, dst);                                                                  \
+/* All results, of the places from `low` on, whose columns are `cols`. */
+QK_INLINE void results(how h, const qk_poolf_line *l, const char *cols, int64_t low, part c, char *dst) {
+    const size_t width = c.n * value_bytes(h), step = (size_t)l->dilation * width,
+                 dst_step = l->dst_step * qkv_bytes(h.dst);
+    const bool is_dense = l->dst_step == c.n;
+    size_t left = l->n_out;
+    dst += c.at * qkv_bytes(h.dst);
+    for (const qk_poolf_run *r = l->runs; left > 0; r++) {
+        const ending e = ending_of(h, l, r);
+        const char *p = cols + (r->first - low) * (ptrdiff_t)width;
+        const ptrdiff_t by = r->by * (ptrdiff_t)width;
+        left -= r->n;
+        if (r->count == 0)
+            for (size_t k = 0; k < r->n; k++)
+                empty(h, c.n, dst + k * dst_step);
+        else if (is_dense && r->by == 1)
+            join_places(h, &e, p, r->count, step, r->n * c.n, left * c.n, dst);
+        else if (is_dense && c.n < lanes_of(h) && r->count == 3)
+            few_channels(h, &e, p, 3, step, by, c.n, r->n, left * c.n, dst);
+        else if (is_dense && c.n < lanes_of(h))
+            few_channels(h, &e, p, r->count, step, by, c.n, r->n, left * c.n, dst);
+        else
+            for (size_t k = 0; k < r->n; k++)
+                join_places(h, &e, p + (ptrdiff_t)k * by, r->count, step, c.n,
+                            is_dense ? (left + r->n - 1 - k) * c.n : 0, dst + k * dst_step);
+        dst += r->n * dst_step;
+    }
+}
+
+/* One result of places that are too far from each other, or too many: some columns at a time behind what the ones before came to. */
+QK_INLINE void piecewise(how h, const qk_poolf_line *l, const ending *e, int64_t first, int64_t count, size_t n,
+                         const char *src, char *cols, char *dst) {
+    const size_t width = n * value_bytes(h), lanes = lanes_of(h);
+    const int64_t most = COLUMNS / (int64_t)n - 1;
+    src += (ptrdiff_t)first * l->place_bytes;
+    columns(h, l, src, n, cols);
+    for (int64_t t = 1; t < count;) {
+        const int64_t some = count - t < most ? count - t : most;
+        for (int64_t k = 1; k <= some; k++, t++)
+            columns(h, l, src + (ptrdiff_t)(t * l->dilation) * l->place_bytes, n, cols + (size_t)k * width);
+        for (size_t at = 0; at < n; at += lanes) { /* what the last one stores too much is of columns that are done */
+            char *p = cols + at * value_bytes(h);
+            qkv_storeu((float *)p, taps(h, p, some + 1, width, 1).v[0]);
+        }
+    }
+    join_places(h, e, cols, 1, width, n, 0, dst);
+}
+
+QK_INLINE void all_piecewise(how h, const qk_poolf_line *l, part c, const char *src, char *cols, char *dst) {
+    size_t left = l->n_out;
+    for (const qk_poolf_run *r = l->runs; left > 0; left -= r->n, r++) {
+        const ending e = ending_of(h, l, r);
+        for (size_t k = 0; k < r->n; k++, dst += l->dst_step * qkv_bytes(h.dst)) {
+            char *to = dst + c.at * qkv_bytes(h.dst);
+            if (r->count == 0)
+                empty(h, c.n, to);
+            else
+                piecewise(h, l, &e, r->first + (int64_t)k * r->by, r->count, c.n, src, cols, to);
+        }
+    }
+}
+
+/* m vectors of channels, each `gap` channels behind the one in front of it. */
+QK_INLINE void slide(how h, const qk_poolf_line *l, const char *src, size_t n_rows, int m, size_t gap, char *dst) {
+    const size_t lanes = lanes_of(h), step = gap * qkv_bytes(h.src);
+    const char *row1 = src + l->h_bytes, *row2 = row1 + l->h_bytes;
+    const qkv none = none_of(h);
+    vectors a = {{none, none, none, none}}, b = a, c = a; /* the columns of the last three places */
+    size_t left = l->n_out;
+    ptrdiff_t at = 0; /* of the place behind them */
+    for (const qk_poolf_run *r = l->runs; left > 0; left -= r->n, r++) {
+        const ending e = ending_of(h, l, r);
+        const ptrdiff_t by = r->by * l->place_bytes, under = r->count * l->place_bytes;
+        ptrdiff_t first = r->first * l->place_bytes;
+        const int64_t count = r->count;
+        for (size_t k = 0; k < r->n; k++, first += by, dst += l->dst_step * qkv_bytes(h.dst)) {
+            for (at = at > first ? at : first; at < first + under; at += l->place_bytes) {
+                a = b;
+                b = c;
+                QK_FOUR_TIMES(
+                    v, if (v < m) {
+                        c.v[v] = source(h, src + at + v * step, lanes);
+                        if (h.is_max) c.v[v] = join(h, c.v[v], none);
+                        c.v[v] = join(h, source(h, row1 + at + v * step, lanes), c.v[v]);
+                        if (n_rows > 2) c.v[v] = join(h, source(h, row2 + at + v * step, lanes), c.v[v]);
+                    });
+            }
+            vectors sum = c;
+            if (count == 3)
+                QK_FOUR_TIMES(v, if (v < m) sum.v[v] = join(h, c.v[v], join(h, b.v[v], a.v[v])));
+            else if (count == 2)
+                QK_FOUR_TIMES(v, if (v < m) sum.v[v] = join(h, c.v[v], b.v[v]));
+            finish(h, &e, sum, m, gap, lanes, true, dst);
+        }
+    }
+}
+
+QK_INLINE void near(how h, const qk_poolf_line *l, const char *src, char *dst) {
+    const size_t n = l->n_channels, lanes = lanes_of(h);
+    const bool has_four = !is_keys(h);
+    for (size_t at = 0, done; at < n; at += done) {
+        const char *from = src + at * qkv_bytes(h.src);
+        char *to = dst + at * qkv_bytes(h.dst);
+        const size_t left = n - at;
+        done = left;
+#define SLIDE(m, gap)                                                                                                  \
+    if (l->n_h == 2)                                                                                                   \
+        slide(h, l, from, 2, m, gap, to);                                                                              \
+    else                                                                                                               \
+        slide(h, l, from, 3, m, gap, to)
+        if (has_four && left >= 4 * lanes) {
+            done = 4 * lanes;
+            SLIDE(4, lanes);
+        } else if (left >= 2 * lanes) {
+            done = 2 * lanes;
+            SLIDE(2, lanes);
+        } else if (left > lanes) { /* some results twice */
+            SLIDE(2, left - lanes);
+        } else { /* the last ones once more */
+            from -= (lanes - left) * qkv_bytes(h.src);
+            to -= (lanes - left) * qkv_bytes(h.dst);
+            SLIDE(1, lanes);
+        }
+#undef SLIDE
+    }
+}
+
+/* What all results span. */
+typedef struct span {
+    int64_t low, high, n_taps;
+    bool is_sliding; /* one to three places beside each other each, none ends before the one in front of it */
+} span;
+
+QK_INLINE span span_of(const qk_poolf_line *l) {
+    span s = {INT64_MAX, 0, 0, true};
+    int64_t before = 0;
+    size_t left = l->n_out;
+    for (const qk_poolf_run *r = l->runs; left > 0; left -= r->n, r++) {
+        const int64_t to = r->first + (r->count - 1) * l->dilation, last = to + (int64_t)(r->n - 1) * r->by;
+        s.is_sliding &= r->count >= 1 && r->count <= 3 && l->dilation == 1 && to >= before;
+        before = last;
+        if (r->count == 0) continue;
+        s.n_taps += (int64_t)r->n * r->count;
+        s.low = r->first < s.low ? r->first : s.low;
+        s.high = last > s.high ? last : s.high;
+    }
+    s.low = s.low < s.high ? s.low : s.high;
+    return s;
+}
+
+QK_INLINE void run(how h, const qk_poolf_line *l, const char *src, char *dst) {
+    _Alignas(64) char cols[(COLUMNS + SPARE) * 4];
+    const span all = span_of(l);
+    const size_t lanes = lanes_of(h), places = (size_t)(all.high - all.low + 1), n = l->n_channels;
+    part c = {0, n};
+    if (l->n_d * l->n_h == 0) {
+        for (size_t i = 0; i < l->n_out; i++)
+            empty(h, n, dst + i * l->dst_step * qkv_bytes(h.dst));
+        return;
+    }
+    if (all.is_sliding && l->n_d == 1 && l->n_h >= 2 && l->n_h <= 3 && n >= lanes) {
+        near(h, l, src, dst);
+        return;
+    }
+    /* as many channels at a time as leave room for all columns */
+    const bool fits = places * lanes <= COLUMNS && places <= 2 * (size_t)all.n_taps;
+    const size_t most = fits ? COLUMNS / places : COLUMNS / 4;
+    for (; c.at < n; c.at += c.n) {
+        const char *from = src + c.at * qkv_bytes(h.src);
+        c.n = n - c.at <= most ? n - c.at : most - most % lanes;
+        if (!fits) {
+            all_piecewise(h, l, c, from, cols, dst);
+            continue;
+        }
+        from += (ptrdiff_t)all.low * l->place_bytes;
+        if (l->place_bytes == (ptrdiff_t)(c.n * qkv_bytes(h.src)))
+            columns(h, l, from, places * c.n, cols);
+        else
+            for (size_t k = 0; k < places; k++, from += l->place_bytes)
+                columns(h, l, from, c.n, cols + k * c.n * value_bytes(h));
+        results(h, l, cols, all.low, c, dst);
+    }
+}
+
+#define POOLF_FUNCTIONS(from, to, name, level)                                                                         \
+    void qk_poolf_max_##name##_##level(const qk_poolf_line *line, const void *src, void *dst) {                        \
+        run((how){QDQ_DTYPE_##from, QDQ_DTYPE_##to, true}, line, src, dst);                                            \
+    }                                                                                                                  \
+    void qk_poolf_sum_##name##_##level(const qk_poolf_line *line, const void *src, void *dst) {                        \
+        run((how){QDQ_DTYPE_##from, QDQ_DTYPE_##to, false}, line, src, dst);                                           \
     }
 
 #endif

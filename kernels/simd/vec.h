@@ -101,11 +101,16 @@ QK_INLINE float qkv_hprod(qkv a) {
 QK_INLINE qkv qkv_scale2(qkv p, qkv n) { /* p 2^n */
     return _mm512_scalef_ps(p, n);
 }
+/* To the upper halves of lanes: one permute, where to widen and to shift are two on the same pipes. */
+QK_INLINE qkv qkv_of_bf16(__m256i x) {
+    static const uint16_t odd[32] = {0, 0, 0, 1, 0, 2,  0, 3,  0, 4,  0, 5,  0, 6,  0, 7,
+                                     0, 8, 0, 9, 0, 10, 0, 11, 0, 12, 0, 13, 0, 14, 0, 15};
+    return _mm512_castsi512_ps(
+        _mm512_maskz_permutexvar_epi16(0xaaaaaaaa, _mm512_loadu_si512(odd), _mm512_castsi256_si512(x)));
+}
 QK_INLINE qkv qkv_load(qdq_dtype d, const void *p) {
     switch ((int)d) {
-    case QDQ_DTYPE_BF16:
-        return _mm512_castsi512_ps(
-            _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p)), 16));
+    case QDQ_DTYPE_BF16: return qkv_of_bf16(_mm256_loadu_si256((const __m256i *)p));
     case QDQ_DTYPE_F16: return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p));
     case QDQ_DTYPE_U8: return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p)));
     case QDQ_DTYPE_S8: return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p)));
@@ -116,8 +121,7 @@ QK_INLINE qkv qkv_load(qdq_dtype d, const void *p) {
 QK_INLINE qkv qkv_load_n(qdq_dtype d, const void *p, size_t n) {
     const __mmask16 m = qkv_first(n);
     switch ((int)d) {
-    case QDQ_DTYPE_BF16:
-        return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(m, p)), 16));
+    case QDQ_DTYPE_BF16: return qkv_of_bf16(_mm256_maskz_loadu_epi16(m, p));
     case QDQ_DTYPE_F16: return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(m, p));
     case QDQ_DTYPE_U8: return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(m, p)));
     case QDQ_DTYPE_S8: return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(m, p)));
