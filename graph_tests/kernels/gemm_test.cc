@@ -254,6 +254,28 @@ TEST_F(Gemm, OutliersDoNotDrownTheOthers) {
     }
 }
 
+// The greatest weights by the greatest digits, for as long as a run is: sums of words must not be wrapped.
+TEST_F(Gemm, ExtremesDoNotOverflow) {
+    for (const qdq_dtype type : kTypes) {
+        Product p({type, 2, 600, 66, 600, 66, true, false}, 21);
+        std::fill(p.weights.begin(), p.weights.end(), uint8_t(p.is_signed() ? (p.is4() ? 0x77 : 0x7f) : 0xff));
+        std::fill(p.zps.begin(), p.zps.end(), p.low());
+        for (size_t k = 0; k < 600; k++) { // digits of 127, -128 and -128, and of the other sign
+            p.a[k] = 8290176.0f * 0x1p-22f;
+            p.a[600 + k] = -8290176.0f * 0x1p-22f;
+        }
+        const qk_gemm_source source = p.Source();
+        ASSERT_TRUE(qk_gemm_pack(&p.gemm, &source, p.packed.data()));
+        p.Compute();
+        EachLevel([&](qk_gemm_fn *fn) {
+            const std::vector<float> c = p.Run(fn, 1);
+            for (size_t i = 0; i < c.size(); i++)
+                ASSERT_NEAR(c[i], p.exact[i], (double(QK_GEMM_RUN) + 10) * 0x1p-24 * p.magnitude[i])
+                    << qdq_dtype_name(type) << " row " << i / 66 << " column " << i % 66;
+        });
+    }
+}
+
 TEST_F(Gemm, NonFiniteRowsStayTheirOwn) {
     Product p({QDQ_DTYPE_U4, 3, 40, 65, 8, 1, true, false}, 9);
     p.a[40 + 17] = kd_float(0x7fc00000);

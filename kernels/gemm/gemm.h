@@ -5,11 +5,12 @@
  * For few rows, where reading the weights is all the work: they are read once, packed, and never exist as floats.
  *
  * Sums are f32: a run is at most QK_GEMM_RUN values of k inside a group, in ascending k, and its sum times the scale is added
- * to the result. Q - zp is exact. So a result is within about (QK_GEMM_RUN + number of runs) * 2^-24 of Σ |terms|. With avx512vnni
- * the sum of a run is one of integers, exact but for A, which is taken as an integer relative to the run's greatest: within
- * 2^-22 * max |A| * Σ |Q - zp| * scale of it, or 2^-29 where max |A| is above 64 times the run's mean |A|. A result does not depend on the other rows, nor on how the panels are split: the same
- * bytes for any number of rows and threads. Levels of instruction set differ by rounding. A NaN or an infinity in A spreads over
- * its row, and a run whose sum before scaling exceeds f32 is infinite (terms of 1e34 and more).
+ * to the result. Q - zp is exact. So a result is within about (QK_GEMM_RUN + number of runs) * 2^-24 of Σ |terms|. With avx512vnni,
+ * and of 4-bit weights with avx2, the sum of a run is one of integers, exact but for A, which is taken as an integer relative to the
+ * run's greatest: within 2^-22 * max |A| * Σ |Q - zp| * scale of it, or 2^-29 where max |A| is above 64 times the run's mean |A|. A
+ * result does not depend on the other rows, nor on how the panels are split: the same bytes for any number of rows and threads. Levels
+ * of instruction set differ by rounding. A NaN or an infinity in A spreads over its row, and a run whose sum before scaling exceeds f32
+ * is infinite (terms of 1e34 and more).
  *
  * Packed layout, all of it multiples of 64 bytes (align it to 64): panels of QK_GEMM_COLS columns, one after the other,
  * padded with zeros; each is a row of groups:

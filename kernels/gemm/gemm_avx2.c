@@ -1,172 +1,114 @@
-#include "kernels/gemm/gemm_row.h"
-#include "kernels/simd/avx2_x8.h"
+#include "kernels/simd/vec256.h"
 
-/* Four vectors of columns, half a panel, by up to two rows of sums. A run is at most 16 KiB: the other half finds it in L1. More
- * rows share 4-bit weights that were made floats there, 64 k of half a panel, 8 KiB; those of 8 bits are made as fast as read. */
-enum { LANES = 8, HALF = 32, ROWS = 2, ROWS_AT_ONCE = 32, PART = 64 };
+#include "kernels/gemm/gemm_digits.h"
 
-/* The low nibble of each lane as a signed number. */
-QK_INLINE __m256 of_nibble(__m256i x) {
-    return _mm256_cvtepi32_ps(_mm256_srai_epi32(_mm256_slli_epi32(x, 28), 28));
+QK_INLINE __m256i even_first(__m256i x) {
+    return _mm256_permutevar8x32_epi32(x, _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
+}
+QK_INLINE void store_bytes(int8_t *p, __m256i x) {
+    const __m256i lowest = _mm256_shuffle_epi8(x, _mm256_set1_epi32(0x0c080400));
+    const __m128i bytes = _mm_unpacklo_epi32(_mm256_castsi256_si128(lowest), _mm256_extracti128_si256(lowest, 1));
+    _mm_storel_epi64((__m128i *)(void *)p, bytes);
+}
+#define maxi(a, b) _mm256_max_epi32(a, b)
+QK_INLINE int32_t sum_of(__m256i x) {
+    __m128i s = _mm_add_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
+    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4e));
+    return _mm_cvtsi128_si32(_mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1)));
+}
+QK_INLINE int32_t greatest_of(__m256i x) {
+    __m128i s = _mm_max_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
+    s = _mm_max_epi32(s, _mm_shuffle_epi32(s, 0x4e));
+    return _mm_cvtsi128_si32(_mm_max_epi32(s, _mm_shuffle_epi32(s, 0xb1)));
 }
 
-QK_INLINE __m256i load(const void *p) {
-    return _mm256_loadu_si256((const __m256i *)p);
+/* Weights are 0 … 15, which vpmaddubsw multiplies by digits without saturating. A word takes eight such sums of two, of WORD_K k, before
+ * it becomes a dword: at most 8 * 2 * 15 * 128. */
+enum { WORD_K = 32 };
+
+QK_INLINE __m256i even_weights(const uint8_t *p) {
+    return _mm256_and_si256(_mm256_xor_si256(qv_loadi(p), _mm256_set1_epi8((char)0x88)), _mm256_set1_epi8(15));
+}
+QK_INLINE __m256i odd_weights(const uint8_t *p) {
+    return _mm256_and_si256(_mm256_srli_epi16(_mm256_xor_si256(qv_loadi(p), _mm256_set1_epi8((char)0x88)), 4),
+                            _mm256_set1_epi8(15));
+}
+QK_INLINE __m256i digit_at(const digits *in, const int d, size_t k) {
+    return _mm256_set1_epi32(load4(in->d[d] + k));
+}
+QK_INLINE __m256i add_words(__m256i sum, __m256i words) {
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(words, _mm256_set1_epi16(1)));
 }
 
-/* Zero points of the four vectors. */
-#define LOAD_ZPS()                                                                                                     \
-    __m256 zp[4];                                                                                                      \
-    QK_FOUR_TIMES(j, zp[j] = has_zp ? _mm256_cvtepi32_ps(qk256_load8(run->zps + col + LANES * j, true))                \
-                                    : _mm256_setzero_ps())
-
-/* Calls EACH with w[0…3], the weights from column `col` on of k = first … first + n - 1 of a run, and i counting from 0. `first` is a
- * multiple of 8. */
-#define FOR_WEIGHTS(EACH)                                                                                              \
+/* In this order: the compiler's needs more registers than there are. */
+#define ADD_PRODUCTS(sum, weights, digit)                                                                              \
     do {                                                                                                               \
-        __m256 w[4];                                                                                                   \
-        if (is_4bit) {                                                                                                 \
-            const uint8_t *p = run->values + first / 8 * (4 * QK_GEMM_COLS) + 4 * col;                                 \
-            for (size_t i = 0; i < n; p += 4 * QK_GEMM_COLS) {                                                         \
-                __m256i x[4];                                                                                          \
-                QK_FOUR_TIMES(j, x[j] = load(p + 32 * j));                                                             \
-                const size_t end = n - i < 8 ? n : i + 8;                                                              \
-                for (; i < end; i++) {                                                                                 \
-                    QK_FOUR_TIMES(j, w[j] = of_nibble(x[j]));                                                          \
-                    QK_FOUR_TIMES(j, x[j] = _mm256_srli_epi32(x[j], 4));                                               \
-                    if (has_zp) QK_FOUR_TIMES(j, w[j] = _mm256_sub_ps(w[j], zp[j]));                                   \
-                    EACH;                                                                                              \
-                }                                                                                                      \
-            }                                                                                                          \
-        } else {                                                                                                       \
-            const uint8_t *p = run->values + first * QK_GEMM_COLS + col;                                               \
-            for (size_t i = 0; i < n; i++, p += QK_GEMM_COLS) {                                                        \
-                QK_FOUR_TIMES(j, w[j] = _mm256_cvtepi32_ps(qk256_load8(p + LANES * j, true)));                         \
-                if (has_zp) QK_FOUR_TIMES(j, w[j] = _mm256_sub_ps(w[j], zp[j]));                                       \
-                EACH;                                                                                                  \
-            }                                                                                                          \
-        }                                                                                                              \
+        __m256i both;                                                                                                  \
+        __asm__("vpmaddubsw %3, %2, %1\n\tvpaddw %1, %0, %0" : "+x"(sum), "=&x"(both) : "x"(weights), "x"(digit));     \
     } while (0)
 
-#define ADD_ROWS()                                                                                                     \
-    do {                                                                                                               \
-        const __m256 a0 = _mm256_broadcast_ss(a + i);                                                                  \
-        QK_FOUR_TIMES(j, s0[j] = _mm256_fmadd_ps(a0, w[j], s0[j]));                                                    \
-        if (n_rows > 1) {                                                                                              \
-            const __m256 a1 = _mm256_broadcast_ss(a + a_stride + i);                                                   \
-            QK_FOUR_TIMES(j, s1[j] = _mm256_fmadd_ps(a1, w[j], s1[j]));                                                \
-        }                                                                                                              \
-    } while (0)
-
-QK_INLINE void add_scaled(float *total, __m256 sum, const float *scale) {
-    _mm256_storeu_ps(total, _mm256_fmadd_ps(sum, _mm256_loadu_ps(scale), _mm256_loadu_ps(total)));
-}
-
-/* totals[r][...] += scale * Σ over the run, in half a panel; n_rows, is_4bit and has_zp are constants of the caller. */
-QK_INLINE void add_run(const qk_gemm_run *run, size_t half, const float *a, size_t a_stride,
-                       float (*totals)[QK_GEMM_COLS], size_t n_rows, bool is_4bit, bool has_zp) {
-    const size_t col = half * HALF, first = 0, n = run->n_k;
-    __m256 s0[4], s1[4];
-    QK_FOUR_TIMES(j, s0[j] = s1[j] = _mm256_setzero_ps());
-    LOAD_ZPS();
-    FOR_WEIGHTS(ADD_ROWS());
-    QK_FOUR_TIMES(j, add_scaled(totals[0] + col + LANES * j, s0[j], run->scales + col + LANES * j));
-    if (n_rows > 1) QK_FOUR_TIMES(j, add_scaled(totals[1] + col + LANES * j, s1[j], run->scales + col + LANES * j));
-}
-
-/* out[i] = the weights, without scale, of k = first + i of the run, in half a panel. */
-QK_INLINE void to_floats(const qk_gemm_run *run, size_t first, size_t n, size_t half, float (*out)[HALF], bool has_zp) {
-    const size_t col = half * HALF;
-    const bool is_4bit = true;
-    LOAD_ZPS();
-    FOR_WEIGHTS(QK_FOUR_TIMES(j, _mm256_storeu_ps(out[i] + LANES * j, w[j])));
-}
-
-/* sums[r][...] += Σ over n k. */
-QK_INLINE void add_floats(const float *weights, size_t n, const float *a, size_t a_stride, float (*sums)[HALF],
-                          size_t n_rows) {
-    __m256 s0[4], s1[4], w[4];
-    QK_FOUR_TIMES(j, s0[j] = _mm256_loadu_ps(sums[0] + LANES * j));
-    QK_FOUR_TIMES(j, s1[j] = n_rows > 1 ? _mm256_loadu_ps(sums[1] + LANES * j) : _mm256_setzero_ps());
-    for (size_t i = 0; i < n; i++) {
-        QK_FOUR_TIMES(j, w[j] = _mm256_loadu_ps(weights + i * HALF + LANES * j));
-        ADD_ROWS();
+/* Two vectors at a time, whose sums and the digits fill the registers; of few k, so that weights are read in about the order that they
+ * have in memory. */
+QK_INLINE void run_4bit(const uint8_t *values, size_t n, const digits *in, sums *out, const int n_digits) {
+    memset(out, 0, sizeof *out);
+    for (size_t first = 0; first < n; first += WORD_K, values += WORD_K / 8 * STEP) {
+        const size_t end = n - first < WORD_K ? n : first + WORD_K;
+        for (size_t j = 0; j < VECTORS; j += 2) {
+            const uint8_t *p = values + 32 * j;
+            __m256i w0[DIGITS], w1[DIGITS];
+            QK_FOUR_TIMES(d, w0[d] = w1[d] = _mm256_setzero_si256());
+            for (size_t k = first; k < end; k += 8, p += STEP) {
+                _mm_prefetch((const char *)p + AHEAD_BYTES, _MM_HINT_T0);
+                const __m256i even0 = even_weights(p), even1 = even_weights(p + 32);
+                QK_FOUR_TIMES(
+                    d, if (d < n_digits) {
+                        const __m256i digit = digit_at(in, d, k);
+                        ADD_PRODUCTS(w0[d], even0, digit);
+                        ADD_PRODUCTS(w1[d], even1, digit);
+                    });
+                const __m256i odd0 = odd_weights(p), odd1 = odd_weights(p + 32);
+                QK_FOUR_TIMES(
+                    d, if (d < n_digits) {
+                        const __m256i digit = digit_at(in, d, k + 4);
+                        ADD_PRODUCTS(w0[d], odd0, digit);
+                        ADD_PRODUCTS(w1[d], odd1, digit);
+                    });
+            }
+            QK_FOUR_TIMES(
+                d, if (d < n_digits) {
+                    out->s[d][j] = add_words(out->s[d][j], w0[d]);
+                    out->s[d][j + 1] = add_words(out->s[d][j + 1], w1[d]);
+                });
+        }
     }
-    QK_FOUR_TIMES(j, _mm256_storeu_ps(sums[0] + LANES * j, s0[j]));
-    if (n_rows > 1) QK_FOUR_TIMES(j, _mm256_storeu_ps(sums[1] + LANES * j, s1[j]));
 }
 
-typedef void add_run_fn(const qk_gemm_run *run, const float *a, size_t a_stride, float (*totals)[QK_GEMM_COLS]);
-#define FORM(name, rows, is_4bit, has_zp)                                                                              \
-    static void name(const qk_gemm_run *run, const float *a, size_t a_stride, float(*totals)[QK_GEMM_COLS]) {          \
-        add_run(run, 0, a, a_stride, totals, rows, is_4bit, has_zp);                                                   \
-        add_run(run, 1, a, a_stride, totals, rows, is_4bit, has_zp);                                                   \
-    }
-FORM(add1_x8, 1, false, false)
-FORM(add2_x8, 2, false, false)
-FORM(add1_zp_x8, 1, false, true)
-FORM(add2_zp_x8, 2, false, true)
-FORM(add1_x4, 1, true, false)
-FORM(add2_x4, 2, true, false)
-FORM(add1_zp_x4, 1, true, true)
-FORM(add2_zp_x4, 2, true, true)
-
-/* By 4 bits, zero points, rows - 1. */
-static add_run_fn *const forms[2][2][ROWS] = {
-    {{add1_x8, add2_x8}, {add1_zp_x8, add2_zp_x8}},
-    {{add1_x4, add2_x4}, {add1_zp_x4, add2_zp_x4}},
-};
-
-typedef void to_floats_fn(const qk_gemm_run *run, size_t first, size_t n, size_t half, float (*out)[HALF]);
-#define FLOATS(name, has_zp)                                                                                           \
-    static void name(const qk_gemm_run *run, size_t first, size_t n, size_t half, float(*out)[HALF]) {                 \
-        to_floats(run, first, n, half, out, has_zp);                                                                   \
-    }
-FLOATS(floats_x4, false)
-FLOATS(floats_zp_x4, true)
-static to_floats_fn *const floats[2] = {floats_x4, floats_zp_x4};
-
-/* The same, to the last bit, for more rows. */
-static void add_run_many(const qk_gemm_run *run, to_floats_fn *make, size_t half, const float *a, size_t a_stride,
-                         float (*totals)[QK_GEMM_COLS], size_t n_rows) {
-    float weights[PART][HALF], sums[ROWS_AT_ONCE][HALF];
-    memset(sums, 0, n_rows * sizeof sums[0]);
-    for (size_t i = 0; i < run->n_k; i += PART) {
-        const size_t n = run->n_k - i < PART ? run->n_k - i : PART;
-        make(run, i, n, half, weights);
-        size_t r = 0;
-        for (; n_rows - r >= ROWS; r += ROWS)
-            add_floats(weights[0], n, a + r * a_stride + i, a_stride, sums + r, ROWS);
-        if (r < n_rows) add_floats(weights[0], n, a + r * a_stride + i, a_stride, sums + r, 1);
-    }
-    for (size_t r = 0; r < n_rows; r++)
-        QK_FOUR_TIMES(j, add_scaled(totals[r] + half * HALF + LANES * j, _mm256_loadu_ps(sums[r] + LANES * j),
-                                    run->scales + half * HALF + LANES * j));
+static void run_3(const uint8_t *p, size_t n, const digits *in, sums *out) {
+    run_4bit(p, n, in, out, 3);
 }
+static void run_4(const uint8_t *p, size_t n, const digits *in, sums *out) {
+    run_4bit(p, n, in, out, 4);
+}
+/* 4 bits only: of bytes the words would saturate. */
+static digits_fn *form_of(bool is_4bit, int n_digits) {
+    (void)is_4bit;
+    return n_digits == 4 ? run_4 : run_3;
+}
+
+QK_INLINE __m256 zps_of(const int8_t *zps, size_t j, bool is_4bit) {
+    (void)is_4bit;
+    const __m256i shift = _mm256_set1_epi32(8);
+    return _mm256_cvtepi32_ps(zps == NULL ? shift : _mm256_add_epi32(qk256_load8(zps + QV_LANES * j, true), shift));
+}
+#define in_order(v) ((void)(v))
+
+#define float_row   qk_gemm_floats_avx2
+#include "kernels/gemm/gemm_digits_body.h"
 
 void qk_gemm_avx2(const qk_gemm *g, const void *packed, const float *a, size_t a_stride, float *c, size_t c_stride,
                   size_t m, size_t first, size_t n) {
-    add_run_fn *const *form = forms[qk_gemm_is_4bit(g)][g->has_zp];
-    to_floats_fn *make = floats[g->has_zp];
-    for (size_t p = first; p < first + n; p++) {
-        const uint8_t *panel = (const uint8_t *)packed + p * g->panel_bytes;
-        const size_t col = p * QK_GEMM_COLS, n_cols = g->n - col < QK_GEMM_COLS ? g->n - col : QK_GEMM_COLS;
-        for (size_t row = 0; row < m; row += ROWS_AT_ONCE) {
-            const size_t n_rows = m - row < ROWS_AT_ONCE ? m - row : ROWS_AT_ONCE;
-            float totals[ROWS_AT_ONCE][QK_GEMM_COLS];
-            memset(totals, 0, n_rows * sizeof totals[0]);
-            for (size_t k = 0; k < g->k;) {
-                const qk_gemm_run run = qk_gemm_run_at(g, panel, k);
-                const float *at = a + row * a_stride + k;
-                const bool share = qk_gemm_is_4bit(g) && n_rows > ROWS;
-                for (size_t half = 0; share && half < 2; half++)
-                    add_run_many(&run, make, half, at, a_stride, totals, n_rows);
-                for (size_t r = 0; !share && r < n_rows; r += ROWS)
-                    form[n_rows - r < ROWS ? 0 : 1](&run, at + r * a_stride, a_stride, totals + r);
-                k += run.n_k;
-            }
-            for (size_t r = 0; r < n_rows; r++)
-                memcpy(c + (row + r) * c_stride + col, totals[r], n_cols * sizeof(float));
-        }
-    }
+    if (qk_gemm_is_4bit(g))
+        by_digits(g, packed, a, a_stride, c, c_stride, m, first, n);
+    else
+        qk_gemm_floats_avx2(g, packed, a, a_stride, c, c_stride, m, first, n);
 }

@@ -7,6 +7,9 @@
 #define QK_GEMM(level, rows8, rows4) qk_gemm_fn qk_gemm_##level;
 #include "kernels/gemm/gemm.def"
 #undef QK_GEMM
+#if defined(__x86_64__)
+qk_gemm_fn qk_gemm_floats_avx2; /* which makes a float of each weight; rows of 4-bit weights that cannot be digits */
+#endif
 
 static inline bool qk_gemm_is_4bit(const qk_gemm *g) {
     return g->weights == QDQ_DTYPE_S4 || g->weights == QDQ_DTYPE_U4;
