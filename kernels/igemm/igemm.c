@@ -75,6 +75,9 @@ static bool set_sizes(qk_igemm *g) {
     if (kc > PTRDIFF_MAX / 4 || __builtin_mul_overflow(kc, QK_IGEMM_COLS * g->elem_bytes, &g->panel_bytes))
         return false;
     g->panel_bytes = (g->panel_bytes + 63) / 64 * 64;
+    g->n_parts = (g->kc - 1) / QK_IGEMM_PART + 1;
+    g->part = ((g->kc - 1) / g->n_parts + 32) / 32 * 32;
+    g->n_parts = (g->kc - 1) / g->part + 1;
     const size_t n_tables = g->row_sums == NULL ? 0 : g->is_paired ? 2 : 1;
     if (__builtin_mul_overflow(g->n_panels, QK_IGEMM_COLS * sizeof(int32_t) * n_tables, &tables)) return false;
     if (g->is_paired && (__builtin_mul_overflow(g->n_panels, qk_igemm_certified_bytes(g), &certified) ||

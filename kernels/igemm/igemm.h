@@ -96,7 +96,8 @@ struct qk_igemm {
     size_t
         k_step; /* floats; 0: weights as packed. Set to the stride of a row-major matrix, and given its address in place of the packed
                     * weights, whole panels (n a multiple of COLS) are read where they lie */
-    bool is_paired; /* within nr * kr, in the order of Winograd's pairs: igemm_avx2.c */
+    bool is_paired;       /* within nr * kr, in the order of Winograd's pairs: igemm_avx2.c */
+    size_t part, n_parts; /* is_paired: k are multiplied in so many parts, of `part` but the last */
     size_t n_panels, panel_bytes, packed_bytes;
 };
 

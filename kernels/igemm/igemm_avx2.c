@@ -10,10 +10,13 @@
 
 /* A part of the rows' k: of four k, a dword (a0, a2) and one (a1, a3). The weights of a block are 16 KiB and stay in L1, which the rows pass
  * through; they are 24 KiB. */
-enum { PART = QK_IGEMM_PART, PART4 = PART / 4, FOUR_ROWS = 4, SIX_ROWS = 6 };
+enum { PART = QK_IGEMM_PART, FOUR_ROWS = 4, SIX_ROWS = 6 };
 
+/* Dwords of the rows: `odd` from the first even one of a row to its first odd one, twice as many to the next row. */
 typedef struct woven {
-    int32_t even[PART4], odd[PART4];
+    const int32_t *dwords;
+    size_t odd;
+    const int32_t *pairs; /* Σ a0 a1 of each row */
 } woven;
 
 /* ---- or bytes, where weights are certified (igemm_row.h): a pair of products cannot saturate -------------------------------- */
@@ -41,14 +44,14 @@ static void put_in_order(const uint8_t *a, size_t n, uint8_t flip, const uint8_t
 }
 
 /* n bytes and zeros; returns Σ a0 a1 of the pairs. */
-static int32_t weave(const uint8_t *a, size_t n, uint8_t flip, woven *out) {
+static int32_t weave(const uint8_t *a, size_t n, uint8_t flip, int32_t *out, size_t odd_at) {
     const __m256i low = _mm256_set1_epi16(0xff);
     __m256i sum = _mm256_setzero_si256();
     for (size_t k = 0; k < n; k += 32) {
         const __m256i x = load_bytes(a + k, n - k, flip);
         const __m256i even = _mm256_and_si256(x, low), odd = _mm256_srli_epi16(x, 8);
-        STORE(out->even + k / 4, even);
-        STORE(out->odd + k / 4, odd);
+        STORE(out + k / 4, even);
+        STORE(out + odd_at + k / 4, odd);
         sum = _mm256_add_epi32(sum, _mm256_madd_epi16(even, odd));
     }
     __m128i s = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
@@ -78,7 +81,11 @@ typedef struct start {
     size_t stride;
 } start;
 
-#define EACH_ROW(...) QK_SIX_TIMES(r, if (r < mr) __VA_ARGS__)
+/* Left to itself, the compiler takes weights from memory anew for each row, and puts sums there. */
+#define IN_REGISTER(v)  __asm__ volatile("" : "+x"(v))
+#define ADD(sum, terms) __asm__ volatile("vpaddd %1, %0, %0" : "+x"(sum) : "x"(terms))
+
+#define EACH_ROW(...)   QK_SIX_TIMES(r, if (r < mr) __VA_ARGS__)
 
 QK_INLINE void finish(__m256i (*s)[2], const panel_end *e, size_t col, char *to, const int mr) {
     const ptrdiff_t stride = e->stride_bytes;
@@ -102,30 +109,32 @@ QK_INLINE void finish(__m256i (*s)[2], const panel_end *e, size_t col, char *to,
 }
 
 /* Up to four rows and a block: start - pairs of the row + the products of n4 times four k, to their end. */
-QK_INLINE void tile(const woven *a, const int32_t *pairs, size_t n4, const int16_t *b, const start *from,
-                    const panel_end *e, size_t col, char *to, const int mr) {
+QK_INLINE void tile(const woven *a, size_t row, size_t n4, const int16_t *b, const start *from, const panel_end *e,
+                    size_t col, char *to, const int mr) {
+    const size_t step = 2 * a->odd;
+    const int32_t *even = a->dwords + row * step, *odd = even + a->odd;
     __m256i s[SIX_ROWS][2];
     EACH_ROW({
-        const __m256i pair = _mm256_set1_epi32(pairs[r]);
+        const __m256i pair = _mm256_set1_epi32(a->pairs[row + r]);
         s[r][0] = _mm256_sub_epi32(LOAD(from->sums + r * from->stride), pair);
         s[r][1] = _mm256_sub_epi32(LOAD(from->sums + r * from->stride + LANES), pair);
     });
-    for (size_t k = 0; k < n4; k++, b += 4 * BLOCK) {
-        const __m256i odd0 = LOAD(b), even0 = LOAD(b + 16), odd1 = LOAD(b + 32), even1 = LOAD(b + 48);
+    for (size_t k = 0; k < n4; k++, b += 4 * BLOCK, even++, odd++) {
+        __m256i odd0 = LOAD(b), even0 = LOAD(b + 16), odd1 = LOAD(b + 32), even1 = LOAD(b + 48);
+        IN_REGISTER(odd0);
+        IN_REGISTER(even0);
+        IN_REGISTER(odd1);
+        IN_REGISTER(even1);
         EACH_ROW({
-            const __m256i x = _mm256_set1_epi32(a[r].even[k]), y = _mm256_set1_epi32(a[r].odd[k]);
-            s[r][0] =
-                _mm256_add_epi32(s[r][0], _mm256_madd_epi16(_mm256_add_epi16(x, odd0), _mm256_add_epi16(y, even0)));
-            s[r][1] =
-                _mm256_add_epi32(s[r][1], _mm256_madd_epi16(_mm256_add_epi16(x, odd1), _mm256_add_epi16(y, even1)));
+            __m256i x = _mm256_set1_epi32(even[r * step]), y = _mm256_set1_epi32(odd[r * step]);
+            IN_REGISTER(x);
+            IN_REGISTER(y);
+            ADD(s[r][0], _mm256_madd_epi16(_mm256_add_epi16(x, odd0), _mm256_add_epi16(y, even0)));
+            ADD(s[r][1], _mm256_madd_epi16(_mm256_add_epi16(x, odd1), _mm256_add_epi16(y, even1)));
         });
     }
     finish(s, e, col, to, mr);
 }
-
-/* Left to itself, the compiler takes weights from memory anew for each row, and puts sums there. */
-#define IN_REGISTER(v)  __asm__ volatile("" : "+x"(v))
-#define ADD(sum, terms) __asm__ volatile("vpaddd %1, %0, %0" : "+x"(sum) : "x"(terms))
 
 /* The same of certified weights: n dwords of k, which `at` names. */
 QK_INLINE void bytes_tile(const uint8_t *a, const uint8_t *at, size_t n, const uint8_t *b, const start *from,
@@ -150,14 +159,14 @@ QK_INLINE void bytes_tile(const uint8_t *a, const uint8_t *at, size_t n, const u
     finish(s, e, col, to, mr);
 }
 
-typedef void tile_fn(const woven *a, const int32_t *pairs, size_t n4, const int16_t *b, const start *from,
-                     const panel_end *e, size_t col, char *to);
+typedef void tile_fn(const woven *a, size_t row, size_t n4, const int16_t *b, const start *from, const panel_end *e,
+                     size_t col, char *to);
 typedef void bytes_fn(const uint8_t *a, const uint8_t *at, size_t n, const uint8_t *b, const start *from,
                       const panel_end *e, size_t col, char *to);
 #define TILE(mr)                                                                                                       \
-    static void tile_##mr(const woven *a, const int32_t *pairs, size_t n4, const int16_t *b, const start *from,        \
+    static void tile_##mr(const woven *a, size_t row, size_t n4, const int16_t *b, const start *from,                  \
                           const panel_end *e, size_t col, char *to) {                                                  \
-        tile(a, pairs, n4, b, from, e, col, to, mr);                                                                   \
+        tile(a, row, n4, b, from, e, col, to, mr);                                                                     \
     }                                                                                                                  \
     BYTES_TILE(mr)
 #define BYTES_TILE(mr)                                                                                                 \
@@ -183,12 +192,16 @@ static void run_x8(const qk_igemm *g, const void *packed, const qk_igemm_rows *r
     const int16_t *b = (const int16_t *)(const void *)qk_igemm_panel(g, packed, panel);
     const qk_igemm_certified certified = qk_igemm_certified_of(g, packed, panel);
     const bool is_certified = certified.counts[0] != 0;
-    const size_t part = qk_igemm_part(g), high = is_certified ? SIX_ROWS : FOUR_ROWS,
-                 n_tiles = (rows->m + high - 1) / high, elem = e->what == BARE_BYTES || e->what == BYTES ? 1 : 4;
+    const size_t part = g->part, high = is_certified ? SIX_ROWS : FOUR_ROWS, n_tiles = (rows->m + high - 1) / high,
+                 elem = e->what == BARE_BYTES || e->what == BYTES ? 1 : 4;
     size_t done[QK_IGEMM_COLS / BLOCK] = {0}; /* dwords of each block */
-    _Alignas(32) woven a[QK_IGEMM_ROWS];
+    size_t tops[QK_IGEMM_ROWS / FOUR_ROWS + 1];
+    for (size_t t = 0; t <= n_tiles; t++)
+        tops[t] = rows->m * t / n_tiles;
+    _Alignas(32) int32_t dwords[QK_IGEMM_ROWS * PART / 2];
     _Alignas(32) uint8_t bytes[QK_IGEMM_ROWS][PART];
     int32_t pairs[QK_IGEMM_ROWS];
+    const woven a = {dwords, part / 4, pairs};
     for (size_t k = 0, i = 0; k < g->kc; k += part, b += part * BLOCK, i++) {
         const size_t n = g->kc - k < part ? g->kc - k : part;
         const bool is_last = g->kc - k <= part;
@@ -197,14 +210,14 @@ static void run_x8(const qk_igemm *g, const void *packed, const qk_igemm_rows *r
             if (is_certified)
                 put_in_order(row, n, flip, certified.order + k, bytes[r]);
             else
-                pairs[r] = weave(row, n, flip, &a[r]);
+                pairs[r] = weave(row, n, flip, dwords + r * 2 * a.odd, a.odd);
         }
         for (size_t block = 0; block * BLOCK < n_cols; block++) {
             const size_t col = block * BLOCK, count = certified.counts[block * certified.n_parts + i];
             const uint8_t *weights = qk_igemm_panel(g, packed, panel) + block * block_elems * sizeof *b,
                           *at = weights + qk_igemm_max_dwords(g) * 4 * BLOCK + done[block];
             for (size_t t = 0; t < n_tiles; t++) {
-                const size_t row = rows->m * t / n_tiles, mr = rows->m * (t + 1) / n_tiles - row;
+                const size_t row = tops[t], mr = tops[t + 1] - row;
                 int32_t *sums = acc + row * QK_IGEMM_COLS + col;
                 const start from = {k == 0 ? first + col : sums, k == 0 ? 0 : QK_IGEMM_COLS};
                 char *last = is_last ? to + (ptrdiff_t)row * e->stride_bytes + col * elem : (char *)sums;
@@ -213,7 +226,7 @@ static void run_x8(const qk_igemm *g, const void *packed, const qk_igemm_rows *r
                     bytes_tiles[mr - 1](bytes[row], at, count, weights + done[block] * 4 * BLOCK, &from, end, col,
                                         last);
                 else
-                    tiles[mr - 1](a + row, pairs + row, (n + 3) / 4, b + block * block_elems, &from, end, col, last);
+                    tiles[mr - 1](&a, row, (n + 3) / 4, b + block * block_elems, &from, end, col, last);
             }
             done[block] += count;
         }

@@ -105,7 +105,7 @@ static size_t put_dword(const chunk *c, const uint8_t *order, size_t first, int8
 static bool certify(const qk_igemm *g, const qk_igemm_source *s, size_t panel, uint8_t *out, qk_igemm_certified to,
                     int32_t *sums) {
     enum { DWORD = BLOCK * 4 };
-    const size_t n_cols = qk_igemm_cols_of(g, panel), most = qk_igemm_max_dwords(g), part = qk_igemm_part(g);
+    const size_t n_cols = qk_igemm_cols_of(g, panel), most = qk_igemm_max_dwords(g), part = g->part;
     size_t n[N_BLOCKS] = {0};
     for (size_t k = 0; k < g->kc; k += CHUNK) {
         chunk c;

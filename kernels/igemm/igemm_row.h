@@ -57,23 +57,14 @@ static inline const int32_t *qk_igemm_col_pairs(const qk_igemm *g, const void *p
  * one column whose positive sum is at most 128, and whose negative sum at least -128, cannot, whatever the source is. The k of a panel
  * are paired so that few fail: within each sixteen, k number order[k] is read at place k. A dword of four k in which a column's
  * pair still fails comes twice, halves of it each time. So a block of 16 columns is a list of dwords, by parts of k. */
-enum { QK_IGEMM_PART = 512 };
+
+enum { QK_IGEMM_PART = 512 }; /* most k of a part */
 
 typedef struct qk_igemm_certified {
     uint16_t *counts; /* [block of the panel][part]: how many dwords; 0, all, where the panel is not certified */
     uint8_t *order;   /* of kc, up to whole 32 */
     size_t n_parts;
 } qk_igemm_certified;
-
-/* k of a part. */
-static inline size_t qk_igemm_part(const qk_igemm *g) {
-    const size_t n = (g->kc + QK_IGEMM_PART - 1) / QK_IGEMM_PART;
-    return ((g->kc + n - 1) / n + 31) / 32 * 32;
-}
-
-static inline size_t qk_igemm_n_parts(const qk_igemm *g) {
-    return (g->kc + qk_igemm_part(g) - 1) / qk_igemm_part(g);
-}
 
 /* More dwords in a block would not pay. Behind room for so many are their places in the part, a byte for each. */
 static inline size_t qk_igemm_max_dwords(const qk_igemm *g) {
@@ -82,13 +73,13 @@ static inline size_t qk_igemm_max_dwords(const qk_igemm *g) {
 }
 
 static inline size_t qk_igemm_certified_bytes(const qk_igemm *g) {
-    return (qk_igemm_n_parts(g) * 8 + (g->kc + 31) / 32 * 32 + 63) / 64 * 64;
+    return (g->n_parts * 8 + (g->kc + 31) / 32 * 32 + 63) / 64 * 64;
 }
 
 static inline qk_igemm_certified qk_igemm_certified_of(const qk_igemm *g, const void *packed, size_t panel) {
     uint8_t *at = (uint8_t *)(uintptr_t)packed + g->n_panels * (g->panel_bytes + 2 * QK_IGEMM_COLS * sizeof(int32_t)) +
                   panel * qk_igemm_certified_bytes(g);
-    return (qk_igemm_certified){(uint16_t *)(void *)at, at + qk_igemm_n_parts(g) * 8, qk_igemm_n_parts(g)};
+    return (qk_igemm_certified){(uint16_t *)(void *)at, at + g->n_parts * 8, g->n_parts};
 }
 
 static inline const void *qk_igemm_row(const qk_igemm_rows *rows, size_t r) {
