@@ -1,6 +1,7 @@
 #include "kernel_data.h"
 #include "kernels/pointwise/pointwise.h"
 #include "kernels/post/post.h"
+#include "kernels/simd/scalar.h"
 #include "level_sweep.h"
 
 #include <algorithm>
@@ -156,6 +157,35 @@ TEST_F(Pointwise, EveryOperationTypeAndLength) {
                     for (int form = 0; form < 8; form++)
                         Check(op, d, form & 1 ? 3 : 1, n, form & 2, form & 4, false, form & 1 ? 2 : 0);
             });
+}
+
+// All there are, of bf16: what floats give, rounded. Of the least halves, the exact gelu is beside what floats have.
+TEST_F(Pointwise, EveryNumberOfBf16) {
+    const size_t n = 65536;
+    std::vector<uint16_t> x(n), w(n), got(n);
+    std::vector<float> xf(n), wf(n), want(n);
+    for (size_t i = 0; i < n; i++) {
+        x[i] = uint16_t(i);
+        w[i] = uint16_t(i * 40503u + 77);
+        xf[i] = kd_float(uint32_t(x[i]) << 16);
+        wf[i] = kd_float(uint32_t(w[i]) << 16);
+    }
+    each_level([&] {
+        for (const Op &op : kOps) {
+            qk_pointwise_fn *fn = qk_pointwise_choose(op.op, QDQ_DTYPE_BF16, nullptr);
+            if (fn == nullptr) continue;
+            qk_pointwise p = {};
+            p.alpha = op.alpha;
+            p.beta = op.beta;
+            fn(&p, x.data(), w.data(), got.data(), 1, n);
+            qk_pointwise_choose(op.op, QDQ_DTYPE_F32, nullptr)(&p, xf.data(), wf.data(), want.data(), 1, n);
+            for (size_t i = 0; i < n; i++) {
+                const uint32_t most = op.op == QK_POINTWISE_GELU_ERF && std::fabs(xf[i]) < 0x1p-120f ? 1 : 0;
+                ASSERT_LE(Apart(got[i], qks_to_bf16(want[i]), QDQ_DTYPE_BF16), most)
+                    << "op " << op.op << " of " << xf[i];
+            }
+        }
+    });
 }
 
 TEST_F(Pointwise, PastTheCaches) {

@@ -8,6 +8,12 @@
         const char *s = src;                                                                                           \
         char *d = dst;                                                                                                 \
         size_t i = 0;                                                                                                  \
+        for (; n - i >= 4 * QKV_LANES; i += 4 * QKV_LANES) {                                                           \
+            qkv v[4];                                                                                                  \
+            QK_FOUR_TIMES(k, v[k] = number((qdq_dtype)T, qkv_load((qdq_dtype)F, s + (i + (size_t)k * QKV_LANES) *      \
+                                                                                        qkv_bytes((qdq_dtype)F))));    \
+            qkv_store4((qdq_dtype)T, d + i * qkv_bytes((qdq_dtype)T), v);                                              \
+        }                                                                                                              \
         for (; n - i >= QKV_LANES; i += QKV_LANES)                                                                     \
             qkv_store((qdq_dtype)T, d + i * qkv_bytes((qdq_dtype)T),                                                   \
                       number((qdq_dtype)T, qkv_load((qdq_dtype)F, s + i * qkv_bytes((qdq_dtype)F))));                  \
@@ -26,13 +32,23 @@ QK_INLINE qkv number(qdq_dtype to, qkv v) {
 #endif
 }
 
+CONVERT(F32, BF16)
+
+#if defined(__AVX512BF16__)
+
+/* The rest is no better than on the level below. */
+qk_convert_fn *QK_CONVERT_LEVEL(qk_convert_of_)(qdq_dtype from, qdq_dtype to) {
+    return from == QDQ_DTYPE_F32 && to == QDQ_DTYPE_BF16 ? F32_BF16 : NULL;
+}
+
+#else
+
 CONVERT(F32, F32)
 CONVERT(BF16, F32)
 CONVERT(F16, F32)
 CONVERT(U8, F32)
 CONVERT(S8, F32)
 CONVERT(S32, F32)
-CONVERT(F32, BF16)
 CONVERT(F32, F16)
 CONVERT(F32, U8)
 CONVERT(F32, S8)
@@ -58,3 +74,5 @@ qk_convert_fn *QK_CONVERT_LEVEL(qk_convert_of_)(qdq_dtype from, qdq_dtype to) {
     default: return NULL;
     }
 }
+
+#endif

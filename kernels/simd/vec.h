@@ -6,7 +6,7 @@
 #ifndef QK_SIMD_VEC_H
 #define QK_SIMD_VEC_H
 
-#include "kernels/simd/unroll.h"
+#include "kernels/simd/bf16.h"
 #include "qdq/qdq.h"
 
 #include <immintrin.h>
@@ -139,12 +139,6 @@ QK_INLINE __m512i qkv_bf16_rounded(qkv v) {
 QK_INLINE __m256i qkv_bf16_bits(qkv v) {
     return _mm512_cvtepi32_epi16(_mm512_srli_epi32(qkv_bf16_rounded(v), 16));
 }
-/* Two vectors, by one permute of the upper halves. */
-QK_INLINE __m512i qkv_bf16_bits2(qkv a, qkv b) {
-    static const uint16_t odd[32] = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
-                                     33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
-    return _mm512_permutex2var_epi16(qkv_bf16_rounded(a), _mm512_loadu_si512(odd), qkv_bf16_rounded(b));
-}
 /* Integers, rounded half to even. What is too large for s32 counts as large, so does a NaN; too small comes out as the smallest. */
 QK_INLINE __m512i qkv_int(qkv v) {
     return _mm512_cvtps_epi32(qkv_min(v, qkv_set(0x1p30f)));
@@ -190,8 +184,8 @@ QK_INLINE void qkv_store4_small(qdq_dtype d, void *p, const qkv v[4]) {
 /* Four vectors in a row. */
 QK_INLINE void qkv_store4(qdq_dtype d, void *p, const qkv v[4]) {
     if (d == QDQ_DTYPE_BF16) {
-        _mm512_storeu_si512(p, qkv_bf16_bits2(v[0], v[1]));
-        _mm512_storeu_si512((char *)p + 64, qkv_bf16_bits2(v[2], v[3]));
+        _mm512_storeu_si512(p, qk_bf16_of(v[0], v[1]));
+        _mm512_storeu_si512((char *)p + 64, qk_bf16_of(v[2], v[3]));
         return;
     }
     if (d != QDQ_DTYPE_U8 && d != QDQ_DTYPE_S8) {

@@ -24,6 +24,7 @@ enum { QV_LANES = 8 };
 #define qv_fma(a, b, c)     _mm256_fmadd_ps(a, b, c)  /* a b + c */
 #define qv_fnma(a, b, c)    _mm256_fnmadd_ps(a, b, c) /* c - a b */
 #define qv_fms(a, b, c)     _mm256_fmsub_ps(a, b, c)  /* a b - c */
+#define qv_fnms(a, b, c)    _mm256_fnmsub_ps(a, b, c) /* -a b - c */
 #define qv_rint(a)          _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
 #define qv_gt(a, b)         _mm256_cmp_ps(a, b, _CMP_GT_OQ)
 #define qv_ge(a, b)         _mm256_cmp_ps(a, b, _CMP_GE_OQ)

@@ -24,6 +24,7 @@ enum { QV_LANES = 16 };
 #define qv_fma(a, b, c)     _mm512_fmadd_ps(a, b, c)  /* a b + c */
 #define qv_fnma(a, b, c)    _mm512_fnmadd_ps(a, b, c) /* c - a b */
 #define qv_fms(a, b, c)     _mm512_fmsub_ps(a, b, c)  /* a b - c */
+#define qv_fnms(a, b, c)    _mm512_fnmsub_ps(a, b, c) /* -a b - c */
 #define qv_rint(a)          _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
 #define qv_gt(a, b)         _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ)
 #define qv_ge(a, b)         _mm512_cmp_ps_mask(a, b, _CMP_GE_OQ)
