@@ -25,7 +25,7 @@ typedef struct qdqi_walk {
 } qdqi_walk;
 
 /* Elements that pay for another thread, where a function moves or converts them. */
-enum { QDQI_WALK_GRAIN_MOVE = 32 * 1024 };
+enum { QDQI_WALK_GRAIN_MOVE = 16 * 1024 };
 
 /* n elements. Runs on several threads at once, each with rows, or a piece of the only one, of its own. */
 typedef void qdqi_walk_fn(const void *impl, const void *const *src, void *dst, int64_t n);

@@ -38,6 +38,31 @@ TEST_F(Select, ElementsOfEveryWidthAndStep) {
     EXPECT_EQ(qk_select_choose(3, nullptr), nullptr);
 }
 
+// So many elements that results are written past the caches, at an odd place.
+TEST_F(Select, PastTheCaches) {
+    uint64_t seed = 3;
+    const size_t n = qk_isa_stream_bytes() / 8 + 77; // floats
+    EndedBytes cond(2 * n), x(4 * n), y(4 * n), dst(4 * n);
+    for (size_t i = 0; i < n; i++) {
+        x.as<float>()[i] = float(int32_t(kd_next(&seed)));
+        y.as<float>()[i] = float(i);
+    }
+    for (size_t i = 0; i < 2 * n; i++)
+        cond[i] = i % 5 < 2;
+    std::vector<uint8_t> want[3];
+    each_level([&] {
+        for (int what = 0; what < 3; what++) {
+            dst.fill(0x5a);
+            const float *xs = x.as<float>(), *ys = y.as<float>();
+            if (what == 0) qk_select_choose(2, nullptr)(cond.data(), 1, xs, 1, ys, 1, dst.data(), 2 * n);
+            if (what == 1) qk_compare_choose(QK_COMPARE_LE, nullptr)(ys, 0, ys, 0, dst.data() + 1, 4 * n - 1);
+            if (what == 2) qk_prelu_choose(nullptr)(xs, ys, 1, dst.as<float>(), n);
+            if (want[what].empty()) want[what].assign(dst.data(), dst.data() + 4 * n);
+            ASSERT_EQ(memcmp(dst.data(), want[what].data(), 4 * n), 0) << what;
+        }
+    });
+}
+
 std::vector<float> awkward(size_t n, uint64_t seed) {
     const float first[] = {0.0f, -0.0f, 1.0f, -1.0f, NAN, INFINITY, -INFINITY, 1e-40f, 3e38f, 65519.0f, 65520.0f};
     std::vector<float> v(n);
@@ -104,6 +129,22 @@ TEST_F(Select, ConversionsGiveTheBytesOfTheReference) {
                     ASSERT_EQ(got, want) << qdq_dtype_name(from) << " " << qdq_dtype_name(to) << " n" << n;
                 });
             }
+}
+
+// Every upper half of an f32, with lower halves about the ones that rounding to bf16 looks at.
+TEST_F(Select, EveryRoundingToBf16) {
+    const uint32_t lower[] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xffff};
+    const size_t n = 6 * 65536;
+    std::vector<uint32_t> src(n);
+    std::vector<uint16_t> want(n), got(n);
+    for (size_t i = 0; i < n; i++)
+        src[i] = uint32_t(i / 6) << 16 | lower[(i + i / 6) % 6];
+    each_level([&] {
+        qk_convert_fn *fn = qk_convert_choose(QDQ_DTYPE_F32, QDQ_DTYPE_BF16, nullptr);
+        if (qk_isa_cap() == QK_ISA_ref) fn(src.data(), want.data(), n);
+        fn(src.data(), got.data(), n);
+        ASSERT_EQ(got, want);
+    });
 }
 
 } // namespace

@@ -4,7 +4,8 @@
  *   compare   dst = x op y ? 1 : 0         f32 to bytes; false where either is a NaN
  *   prelu     dst = x < 0 ? x * slope : x  f32
  *
- * dst may be x or y (the same address). Nothing outside of the elements is touched. Every level gives the same bytes.
+ * dst may be x or y (the same address). Nothing outside of the elements is touched. Every level gives the same bytes. A call whose dst
+ * is much (half of qk_isa_stream_bytes) may write past the caches.
  * Single-threaded: split the elements. */
 #ifndef QK_SELECT_H
 #define QK_SELECT_H
