@@ -162,12 +162,31 @@ QK_INLINE void scraps(int bytes, const char *src, char *dst, size_t ni, size_t n
         }
 }
 
+/* Three rows of 4 bytes that become triples, eight columns at a time: how many. Each row is put in the order 0 3 6 1 4 7 2 5, turned to
+ * where its elements are in three registers of triples. */
+QK_INLINE size_t triples(const char *src, char *dst, size_t nj, ptrdiff_t src_i) {
+    const __m256i first = _mm256_setr_epi32(0, 3, 6, 1, 4, 7, 2, 5), second = _mm256_setr_epi32(5, 0, 3, 6, 1, 4, 7, 2);
+    const __m256i third = _mm256_setr_epi32(2, 5, 0, 3, 6, 1, 4, 7);
+    size_t j = 0;
+    for (; nj - j >= 8; j += 8, src += 32, dst += 96) {
+        const char *b_row = src + src_i, *c_row = b_row + src_i;
+        const __m256i a = _mm256_permutevar8x32_epi32(_mm256_loadu_si256((const __m256i *)(const void *)src), first);
+        const __m256i b = _mm256_permutevar8x32_epi32(_mm256_loadu_si256((const __m256i *)(const void *)b_row), second);
+        const __m256i c = _mm256_permutevar8x32_epi32(_mm256_loadu_si256((const __m256i *)(const void *)c_row), third);
+        __m256i *to = (__m256i *)(void *)dst;
+        _mm256_storeu_si256(to, _mm256_blend_epi32(_mm256_blend_epi32(a, b, 0x92), c, 0x24));
+        _mm256_storeu_si256(to + 1, _mm256_blend_epi32(_mm256_blend_epi32(a, b, 0x24), c, 0x49));
+        _mm256_storeu_si256(to + 2, _mm256_blend_epi32(_mm256_blend_epi32(a, b, 0x49), c, 0x92));
+    }
+    return j;
+}
+
 /* Fewer rows than a cell has columns, or fewer columns than that. Where dst's rows follow each other, what a store of sixteen bytes
  * writes beyond the row is the place of later ones; where src's do, what a load reads beyond is theirs. */
 QK_INLINE void narrow(int bytes, const char *src, char *dst, size_t ni, size_t nj, ptrdiff_t src_i, ptrdiff_t dst_j) {
     const size_t size = (size_t)bytes, n = 16 / size;
     if (ni < n && dst_j == (ptrdiff_t)(ni * size)) {
-        size_t j = 0;
+        size_t j = bytes == 4 && ni == 3 ? triples(src, dst, nj, src_i) : 0;
         for (; nj - j >= n && (nj - j - n + 1) * ni * size >= 16; j += n)
             cell(bytes, false, ni, n, src + j * size, dst + (ptrdiff_t)j * dst_j, src_i, dst_j, FETCH_NONE, NULL);
         src += j * size;
