@@ -211,8 +211,7 @@ static size_t run_known(const qk_binary *chain, const target *t, const float *sc
  * the order. */
 typedef struct linear {
     qkw_f k1, k2, shift;
-    qkw_i sure, bounds[2];
-    uint32_t n_bounds;
+    qkw_i sure, least, most;
 } linear;
 
 static bool linear_of(const qk_binary *chain, const target *t, const float *scalars, linear *out) {
@@ -234,43 +233,46 @@ static bool linear_of(const qk_binary *chain, const target *t, const float *scal
     out->k2 = QKW(set1_ps)((float)(k2 * one));
     out->shift = QKW(set1_ps)((float)((d->zp - k1 * x->zp - k2 * y->zp) * one + 32768.0 + near));
     out->sure = QKW(set1_epi32)(0xffff & ~(2 * near - 1));
-    out->n_bounds = chain->n_steps - 1;
-    for (uint32_t k = 0; k < out->n_bounds; k++) {
-        const qk_binary_step *step = &chain->steps[k + 1];
-        if (step->operand.step || (step->op != QK_BINARY_MAX && step->op != QK_BINARY_MIN) || isnan(scalars[k + 1]))
+    /* a row of bounds, each done to both ends of what is left by those before */
+    const bool to_signed = d->dtype == QDQ_DTYPE_S8;
+    int32_t lowest = to_signed ? -128 : 0, highest = to_signed ? 127 : 255;
+    for (uint32_t k = 1; k < chain->n_steps; k++) {
+        const qk_binary_step *step = &chain->steps[k];
+        if (step->operand.step || (step->op != QK_BINARY_MAX && step->op != QK_BINARY_MIN) || isnan(scalars[k]))
             return false;
         const qk_binary one_value = {
             .src = {QDQ_DTYPE_F32, 0.0f, 0, 1}, .dst = *d, .add_zp_first = chain->add_zp_first};
-        uint8_t bound;
-        qk_binary_ref(&one_value, &scalars[k + 1], NULL, &bound, 1);
-        out->bounds[k] = QKW(set1_epi8)((char)bound);
+        uint8_t byte;
+        qk_binary_ref(&one_value, &scalars[k], NULL, &byte, 1);
+        const int32_t bound = to_signed ? (int8_t)byte : byte;
+        const bool is_max = step->op == QK_BINARY_MAX;
+        lowest = is_max == (bound > lowest) ? bound : lowest;
+        highest = is_max == (bound > highest) ? bound : highest;
     }
+    out->least = QKW(set1_epi8)((char)lowest);
+    out->most = QKW(set1_epi8)((char)highest);
     return true;
 }
 
-QK_INLINE qkw_i bounded(const qk_binary *chain, const linear *l, qkw_i bytes, bool to_signed) {
-    for (uint32_t k = 0; k < l->n_bounds; k++) {
-        const bool is_max = chain->steps[k + 1].op == QK_BINARY_MAX;
-        if (to_signed)
-            bytes = is_max ? QKW(max_epi8)(bytes, l->bounds[k]) : QKW(min_epi8)(bytes, l->bounds[k]);
-        else
-            bytes = is_max ? QKW(max_epu8)(bytes, l->bounds[k]) : QKW(min_epu8)(bytes, l->bounds[k]);
-    }
-    return bytes;
+QK_INLINE qkw_i bounded(const linear *l, qkw_i bytes, bool to_signed) {
+    return to_signed ? QKW(min_epi8)(QKW(max_epi8)(bytes, l->least), l->most)
+                     : QKW(min_epu8)(QKW(max_epu8)(bytes, l->least), l->most);
 }
 
 QK_INLINE size_t run_linear(const qk_binary *chain, const linear *l, const target *t, const float *scalars,
                             const char *a, const void *const *operands, char *dst, size_t n, bool is_signed,
                             bool to_signed) {
     const char *b = operands[0];
+    const linear own = *l; /* in registers, whatever is stored to */
+    const bool stream = t->stream;
     size_t i = 0;
     for (; n - i >= BLOCK; i += BLOCK) {
         qkw_i w[4];
         QK_FOUR_TIMES(k, qkw_f p = QKW(cvtepi32_ps)(QKX(load8)(a + i + LANES * k, is_signed));
                       qkw_f q = QKW(cvtepi32_ps)(QKX(load8)(b + i + LANES * k, is_signed));
-                      w[k] = QKW(cvtps_epi32)(QKW(fmadd_ps)(p, l->k1, QKW(fmadd_ps)(q, l->k2, l->shift))));
-        if (qkw_all_sure(w, l->sure))
-            put(dst + i, bounded(chain, l, QKX(fixed_bytes)(w, to_signed), to_signed), t->stream);
+                      w[k] = QKW(cvtps_epi32)(QKW(fmadd_ps)(p, own.k1, QKW(fmadd_ps)(q, own.k2, own.shift))));
+        if (qkw_all_sure(w, own.sure))
+            put(dst + i, bounded(&own, QKX(fixed_bytes)(w, to_signed), to_signed), stream);
         else
             run_unsure(chain, t, scalars, a, operands, i, dst + i);
     }

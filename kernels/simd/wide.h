@@ -18,7 +18,7 @@ enum { QKW_LANES = 16 };
 typedef __m512 qkw_f;
 typedef __m512i qkw_i;
 
-/* Has every lane one of the bits? */
+/* Has every lane one of the bits, which are the upper ones of its lower word? */
 QK_INLINE bool qkw_all_sure(const qkw_i w[4], qkw_i bits) {
     __mmask16 sure = 0xffff;
     QK_FOUR_TIMES(k, sure = _mm512_mask_test_epi32_mask(sure, w[k], bits));
@@ -109,9 +109,8 @@ typedef __m256 qkw_f;
 typedef __m256i qkw_i;
 
 QK_INLINE bool qkw_all_sure(const qkw_i w[4], qkw_i bits) {
-    qkw_i a = _mm256_min_epu32(_mm256_and_si256(w[0], bits), _mm256_and_si256(w[1], bits));
-    qkw_i b = _mm256_min_epu32(_mm256_and_si256(w[2], bits), _mm256_and_si256(w[3], bits));
-    return qk256_all_sure(_mm256_min_epu32(a, b));
+    const qkw_i a = _mm256_min_epu16(w[0], w[1]), b = _mm256_min_epu16(w[2], w[3]);
+    return qk256_all_sure(_mm256_and_si256(_mm256_min_epu16(a, b), bits));
 }
 
 QK_INLINE bool qkw_fixed_all_sure(const qkw_i w[4]) {
