@@ -118,6 +118,8 @@ bool qdqi_moves_elements(const qdqi_op *op);
  * around (NULL: zeros). UNSUPPORTED when where an element comes from is no sum over the dims. */
 qdq_status qdqi_lower_index(qdqi_lower *lw, const qdqi_op *op, const uint32_t *in, uint32_t out, const void *fill,
                             qdq_error *err);
+/* Gather, its indices known at run time alone. */
+qdq_status qdqi_lower_gather(qdqi_lower *lw, const qdqi_op *op, const uint32_t *in, uint32_t out, qdq_error *err);
 
 /* The value that links[n_done - 1] makes (the root's when n_done is 0). */
 /* qdqi_chain_result: the value of root, all links and the Quantize: what the primitive writes when everything fits. */

@@ -1,4 +1,4 @@
-/* Elementwise ops on runs of elements (lower/walk.h): what no primitive computes (choices, masks, comparisons, casts, the
+/* Elementwise ops on runs of elements (lower/walk.h): what no primitive computes (choices, masks, comparisons, the
  * unary ops without an algorithm), and what primitives do not compute in half precision on this CPU. */
 #include "base/dtype.h"
 #include "kernels/convert/convert.h"
@@ -8,7 +8,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 /* Elements of a piece that is converted on the stack, and elements for which a thread pays. */
 enum { PIECE = 512, GRAIN_COMPUTE = 8 * 1024 };
@@ -38,10 +37,13 @@ typedef struct piece {
     float room[QDQI_ROW_SOURCES + 1][PIECE];
 } piece;
 
-/* The piece that starts at element i; its floats are where they were, or in the room. */
+/* The piece that starts at element i, all there is where nothing is converted; its floats are where they were, or in the room. */
 static void piece_in(const qdqi_walk_row *row, const void *const *src, void *dst, int64_t i, int64_t n, piece *p) {
     const qdqi_walk *w = &row->walk;
-    p->n = n - i < PIECE ? n - i : PIECE;
+    bool converts = false;
+    for (uint32_t k = 0; k <= row->n_src; k++)
+        converts |= row->convert[k] != NULL;
+    p->n = converts && n - i > PIECE ? PIECE : n - i;
     for (uint32_t k = 0; k < row->n_src; k++) {
         const void *from = (const char *)src[k] + i * w->elem_bytes[k] * w->step[k];
         p->src[k] = from;
@@ -62,7 +64,7 @@ static void unary_run(const void *impl, const void *const *src, void *dst, int64
     const qdqi_walk_row *row = impl;
     qdqi_ref_unary_row *const fn = (qdqi_ref_unary_row *)row->kernel;
     piece p;
-    for (int64_t i = 0; i < n; i += PIECE) {
+    for (int64_t i = 0; i < n; i += p.n) {
         piece_in(row, src, dst, i, n, &p);
         if (row->walk.step[0] != 0) {
             fn(p.src[0], p.dst, p.n, row->a, row->b);
@@ -78,7 +80,7 @@ static void binary_run(const void *impl, const void *const *src, void *dst, int6
     const qdqi_walk_row *row = impl;
     qdqi_ref_binary_row *const fn = (qdqi_ref_binary_row *)row->kernel;
     piece p;
-    for (int64_t i = 0; i < n; i += PIECE) {
+    for (int64_t i = 0; i < n; i += p.n) {
         piece_in(row, src, dst, i, n, &p);
         fn(p.dst, p.src[0], row->walk.step[0], p.src[1], row->walk.step[1], p.n);
         piece_out(row, dst, i, &p);
@@ -89,7 +91,7 @@ static void compare_run(const void *impl, const void *const *src, void *dst, int
     const qdqi_walk_row *row = impl;
     qk_compare_fn *const fn = (qk_compare_fn *)row->kernel;
     piece p;
-    for (int64_t i = 0; i < n; i += PIECE) {
+    for (int64_t i = 0; i < n; i += p.n) {
         piece_in(row, src, dst, i, n, &p);
         fn(p.src[0], row->walk.step[0], p.src[1], row->walk.step[1], p.dst, (size_t)p.n);
     }
@@ -99,7 +101,7 @@ static void prelu_run(const void *impl, const void *const *src, void *dst, int64
     const qdqi_walk_row *row = impl;
     qk_prelu_fn *const fn = (qk_prelu_fn *)row->kernel;
     piece p;
-    for (int64_t i = 0; i < n; i += PIECE) {
+    for (int64_t i = 0; i < n; i += p.n) {
         piece_in(row, src, dst, i, n, &p);
         fn(p.src[0], p.src[1], row->walk.step[1], p.dst, (size_t)p.n);
         piece_out(row, dst, i, &p);
@@ -126,33 +128,6 @@ static void not_run(const void *impl, const void *const *src, void *dst, int64_t
     uint8_t *to = dst;
     for (int64_t i = 0; i < n; i++)
         to[i] = from[i * row->walk.step[0]] == 0;
-}
-
-/* ---- casts ------------------------------------------------------------------------------------------------------ */
-
-static void convert_run(const void *impl, const void *const *src, void *dst, int64_t n) {
-    const qdqi_walk_row *row = impl;
-    row->convert[0](src[0], dst, (size_t)n);
-}
-
-/* As ref_cast.c: floats toward zero and saturated, integers by their low bits, booleans by being other than 0. */
-static void cast_run(const void *impl, const void *const *src, void *dst, int64_t n) {
-    const qdqi_walk_row *row = impl;
-    const qdq_dtype from = row->dtype[0], to = row->dtype[1];
-    const bool ints = !qdqi_dtype_is_float(from);
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t at = i * row->walk.step[0];
-        if (to == QDQ_DTYPE_BOOLEAN) {
-            ((uint8_t *)dst)[i] = ints ? qdqi_load_i64(src[0], from, at) != 0 : qdqi_load_f64(src[0], from, at) != 0.0;
-        } else if (qdqi_dtype_is_float(to)) {
-            qdqi_store_f32(dst, to, i, qdqi_load_f32(src[0], from, at));
-        } else if (ints) { /* little end first */
-            const int64_t v = qdqi_load_i64(src[0], from, at);
-            memcpy((char *)dst + i * row->walk.elem_bytes[1], &v, (size_t)row->walk.elem_bytes[1]);
-        } else {
-            qdqi_store_i64(dst, to, i, qdqi_load_i64(src[0], from, at));
-        }
-    }
 }
 
 /* ---- candidates ------------------------------------------------------------------------------------------------- */
@@ -194,19 +169,6 @@ static qdq_status lower_prelu(qdqi_lower *lw, const qdqi_op *op, qdq_error *err)
     }
     const qdq_tensor_desc *views[] = {NULL, per_channel ? &along : NULL};
     return qdqi_lower_walk(lw, &row, op->in, views, op->out[0], QDQI_WALK_GRAIN_MOVE, "native PReLU", err);
-}
-
-static qdq_status lower_cast(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) {
-    const qdq_dtype from = qdqi_lower_val(lw, op->in[0])->desc.dtype, to = qdqi_lower_val(lw, op->out[0])->desc.dtype;
-    qdqi_walk_row row = {.run = cast_run, .n_src = 1};
-    if (from == QDQ_DTYPE_F8_E4M3 || from == QDQ_DTYPE_F8_E5M2 || from == QDQ_DTYPE_F64 || to == QDQ_DTYPE_F8_E4M3 ||
-        to == QDQ_DTYPE_F8_E5M2 || to == QDQ_DTYPE_F64)
-        return qdqi_refuse(err, "cast", "dtype");
-    if (qdqi_dtype_is_float(to)) {
-        row.convert[0] = qk_convert_choose(from, to, NULL);
-        if (row.convert[0] != NULL) row.run = convert_run;
-    }
-    return walk(lw, op, &row, row.run == convert_run ? QDQI_WALK_GRAIN_MOVE : GRAIN_COMPUTE, err);
 }
 
 /* dst[…, i, …] = i: a constant vector, seen with strides of 0 */
@@ -267,7 +229,7 @@ qdq_status qdqi_lower_elementwise(qdqi_lower *lw, const qdqi_op *op, qdq_error *
     case QDQI_OP_EQUAL: return lower_compare(lw, op, QK_COMPARE_EQ, err);
     case QDQI_OP_PRELU: return lower_prelu(lw, op, err);
     case QDQI_OP_TYPECAST:
-    case QDQI_OP_CAST: return lower_cast(lw, op, err);
+    case QDQI_OP_CAST: return qdqi_lower_cast(lw, op, err);
     case QDQI_OP_GENINDEX: return lower_genindex(lw, op, err);
     case QDQI_OP_AND:
     case QDQI_OP_OR:

@@ -243,7 +243,8 @@ qdq_status qdqi_lower_move(qdqi_lower *lw, const qdqi_op *op, const uint32_t *in
         if (!qdqi_is_refusal(st)) return st;
         qdqi_lower_undo(lw, here);
     }
-    /* Gather of run-time indices and others: integers move by the reference as well as floats do, and are a quarter of the bytes */
+    if (op->kind == QDQI_OP_GATHER) return qdqi_lower_gather(lw, op, in, out[0], err);
+    /* GatherElements and others: integers move by the reference as well as floats do, and are a quarter of the bytes */
     if (in == op->in || !qdqi_moves_elements(op)) return qdqi_refuse(err, op->schema->name, "no_copy_form");
     return qdqi_lower_reference_on(lw, op, in, out, err);
 }

@@ -24,6 +24,7 @@ qdq_status qdqi_lower_quant(qdqi_lower *lw, const qdqi_op *op, qdq_error *err);
 
 /* Elementwise ops on native loops: choices, comparisons, casts, and what primitives lack. A bare UNSUPPORTED for other kinds. */
 qdq_status qdqi_lower_elementwise(qdqi_lower *lw, const qdqi_op *op, qdq_error *err);
+qdq_status qdqi_lower_cast(qdqi_lower *lw, const qdqi_op *op, qdq_error *err);
 /* QuantizeV2, and TFDequantize where it is no affine quantization. */
 qdq_status qdqi_lower_tf_quant(qdqi_lower *lw, const qdqi_op *op, qdq_error *err);
 /* DynamicQuantizeLinear: range, parameters and quantization in one step. */
