@@ -37,7 +37,7 @@ static void floor_cols(void *arg, int part, int n_parts) {
     size_t n, first = kbench_part(c->rows, 1, part, n_parts, &n);
     for (size_t r = first; r < first + n; r++)
         kbench_col_floors_here()->affine_s8((const int8_t *)c->src + r * c->cols, (int8_t *)c->dst + r * c->cols,
-                                               c->cols, c->factor, c->shift);
+                                            c->cols, c->factor, c->shift);
 }
 
 static void floor_rows(void *arg, int part, int n_parts) {
@@ -45,7 +45,7 @@ static void floor_rows(void *arg, int part, int n_parts) {
     size_t n, first = kbench_part(c->rows, 1, part, n_parts, &n);
     for (size_t r = first; r < first + n; r++)
         kbench_col_floors_here()->affine_one_s8((const int8_t *)c->src + r * c->cols, (int8_t *)c->dst + r * c->cols,
-                                                   c->cols, c->factor[r % 64], c->shift[r % 64]);
+                                                c->cols, c->factor[r % 64], c->shift[r % 64]);
 }
 
 static void measure(kbench *b, const char *what, size_t rows, size_t cols, bool per_row) {

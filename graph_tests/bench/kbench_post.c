@@ -37,8 +37,8 @@ static void run(void *arg, int part, int n_parts) {
         const post_case *c = arg;                                                                                      \
         size_t n, first = kbench_part(c->rows, 1, part, n_parts, &n);                                                  \
         for (size_t r = first; r < first + n; r++)                                                                     \
-            kbench_col_floors_here()->name((const type *)(const void *)c->acc + r * c->cols,                        \
-                                              (out *)c->args.dst + r * c->cols, c->cols, factor, c->args.bias);        \
+            kbench_col_floors_here()->name((const type *)(const void *)c->acc + r * c->cols,                           \
+                                           (out *)c->args.dst + r * c->cols, c->cols, factor, c->args.bias);           \
     }
 FLOOR(finish_s8, int32_t, int8_t, c->args.scale)
 FLOOR(finish_f32, int32_t, float, c->args.scale)

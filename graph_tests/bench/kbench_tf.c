@@ -46,7 +46,7 @@ static void floor_dequantize(void *arg, int part, int n_parts) {
     const tf_case *c = arg;
     size_t n, first = kbench_part(c->n, 64, part, n_parts, &n);
     kbench_col_floors_here()->dequantize_u8((const uint8_t *)c->stored + first, c->real + first, n, c->tf.factor,
-                                               c->tf.base);
+                                            c->tf.base);
 }
 
 /* oneDNN knows scales and zero points: SCALED alone. */
