@@ -119,15 +119,25 @@ TEST_F(QuantPaths, DataOnTies) {
                         const auto o = qk_quant_order(order);
                         same(true, {QDQ_DTYPE_F32, d, o, QK_QUANT_PER_TENSOR, odd == 1, nullptr}, {s},
                              zp ? std::vector<int32_t>{zp} : none, x, n);
-                        const size_t axis[] = {32, 64, 128, 200, 2500};
-                        for (size_t len : axis) {
-                            const std::vector<float> scales(n / len, s);
-                            same(true, {QDQ_DTYPE_F32, d, o, {n / len, len, 1, len, 0}, odd == 1, nullptr}, scales,
-                                 std::vector<int32_t>(n / len, zp), x, n);
-                        }
+                        // one scale in four is another one, zero points are one of three
+                        const auto scales = [&](size_t m) {
+                            std::vector<float> v(m, s);
+                            for (size_t i = 3; i < m; i += 4)
+                                v[i] = 3.0f * s;
+                            return v;
+                        };
+                        const auto zps = [&](size_t m) {
+                            std::vector<int32_t> v(m, zp);
+                            for (size_t i = 0; zp && i < m; i++)
+                                v[i] += int32_t(i % 3);
+                            return v;
+                        };
+                        for (size_t len : {16, 32, 64, 128, 200, 2500})
+                            same(true, {QDQ_DTYPE_F32, d, o, {n / len, len, 1, len, 0}, odd == 1, nullptr},
+                                 scales(n / len), zps(n / len), x, n);
                         for (size_t cols : {50, 200, 1000})
-                            same(true, {QDQ_DTYPE_F32, d, o, {1, cols, 1, 1, 0}, odd == 1, nullptr},
-                                 std::vector<float>(cols, s), std::vector<int32_t>(cols, zp), x, n);
+                            same(true, {QDQ_DTYPE_F32, d, o, {1, cols, 1, 1, 0}, odd == 1, nullptr}, scales(cols),
+                                 zps(cols), x, n);
                     }
         }
 }

@@ -142,54 +142,96 @@ QK_INLINE bool q_exact_64(int real, int type, int zp, bool two_steps, const char
     return true;
 }
 
-/* Whole blocks; `step` as above. */
+/* Whole blocks; scales and zero points of runs of `len` elements, or of one run. */
 QK_INLINE void q_exact_blocks(int real, int type, int zp, bool two_steps, const char *src, char *dst, size_t n,
-                              const quotients *d, const float *scale, const int32_t *zps, qk_quant_order order,
-                              bool stream) {
+                              size_t len, const quotients *d, const float *scales, const int32_t *zps,
+                              qk_quant_order order, bool stream) {
     for (size_t i = 0; i < n; i += 64) {
         const char *s = src + i * real_bytes(real);
         char *to = dst + bytes_of(type, i);
         const bool done = stream ? q_exact_64(real, type, zp, two_steps, s, to, d, true)
                                  : q_exact_64(real, type, zp, two_steps, s, to, d, false);
-        if (!done) q_any_lanes(real, type, s, to, 64, scale, zps, 0, order);
+        const size_t m = len < 64 ? len : 64;
+        for (size_t k = 0; !done && k * m < 64; k++)
+            q_any_lanes(real, type, s + k * m * real_bytes(real), to + bytes_of(type, k * m), m, scales + k,
+                        zps ? zps + k : NULL, 0, order);
     }
 }
 
 /* So many elements are worth the proof that two steps are enough. */
 enum { PROVEN = 8192 };
 
-/* n elements with one scale, whole blocks, at their place in cache lines when streaming. */
-QK_INLINE void q_exact_run(int real, int type, const char *src, char *dst, size_t n, const float *scale,
-                           const int32_t *zps, qk_quant_order order, bool stream) {
+/* Sixteen scales made ready. */
+typedef struct sixteen_scales {
+    float recips[16], lows[16];
+} sixteen_scales;
+
+/* Of a block: one scale for all of it, or one for every `len` elements. */
+QK_INLINE quotients quotients_of(bool one, size_t len, const sixteen_scales *t, size_t first, const float *scales,
+                                 const int32_t *zps) {
     quotients d;
-    const qk512_divisor one = qk512_divisor_of(_mm512_set1_ps(*scale));
+    size_t at = 0;
+    QK_FOUR_TIMES(
+        k, enum {before = k ? k - 1 : 0}; if (k == 0 || (!one && 16 * k % len == 0)) {
+            if (k > 0) at++;
+            d.scale[k] = _mm512_set1_ps(scales[at]);
+            d.recip[k] = _mm512_set1_ps(t->recips[first + at]);
+            d.low[k] = _mm512_set1_ps(t->lows[first + at]);
+            d.zp[k] = _mm512_set1_epi32(zps ? zps[at] : 0);
+        } else {
+            d.scale[k] = d.scale[before];
+            d.recip[k] = d.recip[before];
+            d.low[k] = d.low[before];
+            d.zp[k] = d.zp[before];
+        });
+    return d;
+}
+
+/* Runs of whole blocks, or of 16 or 32 elements, as many as make whole blocks; at their place in cache lines when streaming. */
+QK_INLINE void q_exact_runs(int real, int type, const char *src, char *dst, size_t n_runs, size_t len,
+                            const float *scales, const int32_t *zps, qk_quant_order order, bool stream) {
+    const size_t per = len < 64 ? 64 / len : 1, n = per * len;
     float low;
-    const bool two_steps = n >= PROVEN && qk_two_steps(*scale, &low);
-    const __m512 l = two_steps ? _mm512_set1_ps(low) : one.low;
-    QK_FOUR_TIMES(k, d.scale[k] = one.scale; d.recip[k] = one.recip; d.low[k] = l;
-                  d.zp[k] = _mm512_set1_epi32(zps ? *zps : 0));
-    const int zp = zps == NULL || *zps == 0 ? NO_ZP : order == QK_ADD_THEN_ROUND ? ZP_FIRST : ZP_LAST;
-#define IN_STEPS(two)                                                                                                  \
+    const bool two_steps = n_runs == 1 && len >= PROVEN && qk_two_steps(*scales, &low);
+    sixteen_scales t;
+    for (size_t r = 0; r < n_runs; r += per, src += n * real_bytes(real), dst += bytes_of(type, n)) {
+        if (r % 16 == 0) {
+            const __mmask16 lanes = qk512_lanes(n_runs - r);
+            const qk512_divisor all = qk512_divisor_of(_mm512_mask_loadu_ps(_mm512_set1_ps(1.0f), lanes, scales + r));
+            _mm512_storeu_ps(t.recips, all.recip);
+            _mm512_storeu_ps(t.lows, all.low);
+            if (two_steps) t.lows[0] = low;
+        }
+        const float *scale = scales + r;
+        const int32_t *z = zps ? zps + r : NULL;
+#define STEPS(one, two, zp)                                                                                            \
     do {                                                                                                               \
-        if (zp == NO_ZP)                                                                                               \
-            q_exact_blocks(real, type, NO_ZP, two, src, dst, n, &d, scale, zps, order, stream);                        \
-        else if (zp == ZP_FIRST)                                                                                       \
-            q_exact_blocks(real, type, ZP_FIRST, two, src, dst, n, &d, scale, zps, order, stream);                     \
-        else                                                                                                           \
-            q_exact_blocks(real, type, ZP_LAST, two, src, dst, n, &d, scale, zps, order, stream);                      \
+        const quotients d = quotients_of(one, len, &t, r % 16, scale, z);                                              \
+        q_exact_blocks(real, type, zp, two, src, dst, n, len, &d, scale, z, order, stream);                            \
     } while (0)
-    if (two_steps)
-        IN_STEPS(true);
-    else
-        IN_STEPS(false);
-#undef IN_STEPS
+        if (two_steps && (z == NULL || *z == 0))
+            STEPS(true, true, NO_ZP);
+        else if (two_steps && order == QK_ADD_THEN_ROUND)
+            STEPS(true, true, ZP_FIRST);
+        else if (two_steps)
+            STEPS(true, true, ZP_LAST);
+        else if (per == 1 && order == QK_ADD_THEN_ROUND)
+            STEPS(true, false, ZP_FIRST);
+        else if (per == 1)
+            STEPS(true, false, ZP_LAST);
+        else if (order == QK_ADD_THEN_ROUND)
+            STEPS(false, false, ZP_FIRST);
+        else
+            STEPS(false, false, ZP_LAST);
+#undef STEPS
+    }
 }
 
 /* The same for any types. */
-static __attribute__((noinline)) void q_any_run(int real, int type, const char *src, char *dst, size_t n,
-                                                const float *scale, const int32_t *zps, qk_quant_order order,
-                                                bool stream) {
-    OF_BOTH(q_exact_run, src, dst, n, scale, zps, order, stream);
+static __attribute__((noinline)) void q_any_runs(int real, int type, const char *src, char *dst, size_t n_runs,
+                                                 size_t len, const float *scales, const int32_t *zps,
+                                                 qk_quant_order order, bool stream) {
+    OF_BOTH(q_exact_runs, src, dst, n_runs, len, scales, zps, order, stream);
 }
 #undef OF_REAL
 #undef OF_BOTH
@@ -199,7 +241,7 @@ QK_INLINE void q_wide_run(int type, const char *src, char *dst, size_t n, const 
                           qk_quant_order order, bool stream) {
     const size_t bytes = bytes_of(type, 1), begin = stream ? head(dst, bytes, n) : 0, whole = (n - begin) / 64 * 64;
     if (begin) q_any_lanes(QK_F32, type, src, dst, begin, scale, zps, 0, order);
-    if (whole) q_any_run(QK_F32, type, src + begin * 4, dst + begin * bytes, whole, scale, zps, order, stream);
+    if (whole) q_any_runs(QK_F32, type, src + begin * 4, dst + begin * bytes, 1, whole, scale, zps, order, stream);
     const size_t done = begin + whole;
     if (done < n) q_any_lanes(QK_F32, type, src + done * 4, dst + done * bytes, n - done, scale, zps, 0, order);
 }
@@ -323,7 +365,7 @@ QK_INLINE size_t q_fixed_blocks(int real, int type, const char *src, char *dst, 
                 i += 64;
         if (n - i < 64) return i;
         const size_t m = ties_met(t, real, src + i * real_bytes(real), (n - i) / 64 * 64);
-        q_any_run(real, type, src + i * real_bytes(real), dst + bytes_of(type, i), m, scale, zp, order, false);
+        q_any_runs(real, type, src + i * real_bytes(real), dst + bytes_of(type, i), 1, m, scale, zp, order, false);
         i += m;
     }
 }
@@ -377,37 +419,45 @@ QK_INLINE void q_whole_runs(int real, int type, const char *src, char *dst, size
             r++;
             end += run;
         }
-        for (bool first = true; r < n_runs && (first || state->left != 0); first = false) {
-            const size_t m = ties_met(state, real, src, (size_t)(end - src) / real_bytes(real));
-            q_any_run(real, type, src, dst, m, scales + r, zps ? zps + r : NULL, order, false);
-            src += m * real_bytes(real);
-            dst += bytes_of(type, m);
-            if (src < end) continue;
-            r++;
-            end += run;
+        if (r == n_runs) return;
+        /* a part of a run, whole runs, a part of a run */
+        size_t left = (size_t)(end - src) / real_bytes(real),
+               m = ties_met(state, real, src, left + (n_runs - r - 1) * len);
+        while (m) {
+            const size_t runs = left == len && m > len ? m / len : 1, n = runs > 1 ? len : m < left ? m : left;
+            q_any_runs(real, type, src, dst, runs, n, scales + r, zps ? zps + r : NULL, order, false);
+            src += runs * n * real_bytes(real);
+            dst += bytes_of(type, runs * n);
+            m -= runs * n;
+            left -= n;
+            if (left) continue;
+            r += runs;
+            end = src + run;
+            left = len;
         }
     }
 }
 
 /* Runs of 16 or 32 elements: as many as make 64, side by side in one block. Returns how many runs are done. */
 QK_INLINE size_t q_short_runs(int real, int type, const char *src, char *dst, size_t n_runs, size_t len, const ready *t,
-                              const float *scales, const int32_t *zps, qk_quant_order order, bool stream) {
-    const size_t per = 64 / len, src_step = len * real_bytes(real), dst_step = bytes_of(type, len);
-    size_t r = 0;
-    for (; n_runs - r >= per; r += per) {
+                              const float *scales, const int32_t *zps, qk_quant_order order, bool stream, ties *state) {
+    const size_t per = 64 / len, whole = n_runs / per * per, src_step = len * real_bytes(real),
+                 dst_step = bytes_of(type, len);
+    for (size_t r = 0; r < whole;) {
         const marks m = marks_of(real, type);
-        for (; n_runs - r >= per; r += per) {
+        for (; state->left == 0 && r < whole; r += per) {
             fixed f;
             QK_FOUR_TIMES(k, f.factor[k] = _mm512_set1_ps(t->factor[r + k * 16 / len]);
                           f.shift[k] = _mm512_set1_ps(t->shift[r + k * 16 / len]));
             if (!q_fixed_64(real, type, src + r * src_step, dst + r * dst_step, &f, &m, stream)) break;
         }
-        if (n_runs - r < per) break;
-        for (size_t k = r; k < r + per; k++)
-            q_any_lanes(real, type, src + k * src_step, dst + k * dst_step, len, scales + k, zps ? zps + k : NULL, 0,
-                        order);
+        if (r == whole) break;
+        const size_t n = ties_met(state, real, src + r * src_step, (whole - r) * len) / len;
+        q_any_runs(real, type, src + r * src_step, dst + r * dst_step, n, len, scales + r, zps ? zps + r : NULL, order,
+                   false);
+        r += n;
     }
-    return r;
+    return whole;
 }
 
 /* ---- narrow floats to bytes with a scale that brings no ties ---- */
@@ -525,11 +575,11 @@ QK_INLINE void q_runs(int real, int type, const void *src_, void *dst_, size_t n
         const int32_t *zp_at = zps ? zps + at : NULL;
         if (is_fixed && (len == 32 || (len == 16 && real != QK_BF16))) {
             if (len == 32 && past_caches)
-                r = q_short_runs(real, type, src, dst, n, 32, &table, scales + at, zp_at, order, true);
+                r = q_short_runs(real, type, src, dst, n, 32, &table, scales + at, zp_at, order, true, &t);
             else if (len == 32)
-                r = q_short_runs(real, type, src, dst, n, 32, &table, scales + at, zp_at, order, false);
+                r = q_short_runs(real, type, src, dst, n, 32, &table, scales + at, zp_at, order, false, &t);
             else
-                r = q_short_runs(real, type, src, dst, n, 16, &table, scales + at, zp_at, order, false);
+                r = q_short_runs(real, type, src, dst, n, 16, &table, scales + at, zp_at, order, false, &t);
             src += r * src_step;
             dst += r * dst_step;
         } else if (is_fixed && len % 64 == 0 && (real == QK_F32 || is_4bit(type) || len < CLEAR)) {
@@ -550,7 +600,7 @@ QK_INLINE void q_runs(int real, int type, const void *src_, void *dst_, size_t n
                             &table.factor[r], &table.shift[r], &scale, &zp, order, stream, &t);
             } else if (is_narrow(type) && qk_fixed_ok(scale, zp)) {
                 const size_t whole = len / 64 * 64;
-                q_any_run(real, type, src, dst, whole, &scale, &zp, order, false);
+                if (whole) q_any_runs(real, type, src, dst, 1, whole, &scale, &zp, order, false);
                 q_any_lanes(real, type, src + whole * real_bytes(real), dst + bytes_of(type, whole), len - whole,
                             &scale, &zp, 0, order);
             } else if (is_narrow(type) || !exact_ok(type, scale, zp, order)) {
