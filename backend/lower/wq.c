@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/dtype.h"
+#include "kernels/convert/convert.h"
 #include "kernels/gemm/gemm.h"
 #include "lower/single.h"
 
@@ -14,12 +15,17 @@
 
 enum { GRAIN_BYTES = 128 * 1024 }; /* of packed weights and row: below this a second thread costs more than it brings */
 
+/* Half floats are widened right before the product, and rounded right behind it, while they are in a cache. */
 typedef struct wq_impl {
     qk_gemm gemm;
     qk_gemm_fn *fn;
     size_t rows;
     bool has_bias;
+    qk_convert_fn *widen, *narrow; /* NULL: rows, results are f32 */
+    size_t dst_elem;
 } wq_impl;
+
+enum { ROWS, WEIGHTS, BIAS, DST, ROWS_F32, DST_F32, N_BUFS }; /* the last two where they are converted */
 
 typedef struct wq_job {
     const wq_impl *impl;
@@ -27,7 +33,6 @@ typedef struct wq_job {
     size_t chunk;
 } wq_job;
 
-/* bufs: rows, packed weights, bias, dst */
 static void wq_chunk(int i, void *arg) {
     const wq_job *job = arg;
     const wq_impl *w = job->impl;
@@ -35,14 +40,16 @@ static void wq_chunk(int i, void *arg) {
     const size_t first = (size_t)i * job->chunk;
     if (first >= g->n_panels) return;
     const size_t n = g->n_panels - first < job->chunk ? g->n_panels - first : job->chunk;
-    float *dst = job->bufs[3];
-    w->fn(g, job->bufs[1], job->bufs[0], g->k, dst, g->n, w->rows, first, n);
-    if (!w->has_bias) return;
-    const float *bias = job->bufs[2];
+    const float *bias = w->has_bias ? job->bufs[BIAS] : NULL;
+    float *sums = job->bufs[w->narrow != NULL ? DST_F32 : DST];
+    w->fn(g, job->bufs[WEIGHTS], job->bufs[w->widen != NULL ? ROWS_F32 : ROWS], g->k, sums, g->n, w->rows, first, n);
     const size_t begin = first * QK_GEMM_COLS, end = begin + n * QK_GEMM_COLS < g->n ? begin + n * QK_GEMM_COLS : g->n;
-    for (size_t row = 0; row < w->rows; row++)
-        for (size_t col = begin; col < end; col++)
-            dst[row * g->n + col] += bias[col];
+    for (size_t row = 0; row < w->rows; row++, sums += g->n) {
+        for (size_t col = begin; bias != NULL && col < end; col++)
+            sums[col] += bias[col];
+        if (w->narrow != NULL)
+            w->narrow(sums + begin, (char *)job->bufs[DST] + (row * g->n + begin) * w->dst_elem, end - begin);
+    }
 }
 
 static qdq_status wq_run(const void *impl, void *state, void *const *bufs, const qdq_engine *engine, qdq_error *err) {
@@ -51,6 +58,7 @@ static qdq_status wq_run(const void *impl, void *state, void *const *bufs, const
     const int64_t work = (int64_t)(w->gemm.packed_bytes / 4 * (w->rows + 3));
     const size_t threads = (size_t)qdqi_threads_for(engine, work, GRAIN_BYTES);
     wq_job job = {w, bufs, (w->gemm.n_panels + threads - 1) / threads};
+    if (w->widen != NULL) w->widen(bufs[ROWS], bufs[ROWS_F32], w->rows * w->gemm.k);
     qdqi_parallel(engine, (int)threads, wq_chunk, &job);
     return QDQ_OK;
 }
@@ -62,7 +70,7 @@ static const qdqi_step_ops wq_ops = {.provider = "native", .run = wq_run, .impl_
 typedef struct wq {
     wq_impl impl;
     qk_gemm_source source;
-    qdq_tensor_desc rows_desc; /* dense f32 */
+    qdq_tensor_desc rows_desc; /* dense */
     size_t n_params;
     qk_isa isa;
 } wq;
@@ -146,7 +154,6 @@ static const char *read_rows(qdqi_lower *lw, const qdqi_op *op, wq *w) {
     if (gemm && (qdqi_op_f32(op, QDQI_A_ALPHA) != 1.0f || qdqi_op_f32(op, QDQI_A_BETA) != 1.0f)) return "gemm_scaling";
     if ((size_t)a->dims[a->ndims - 1] != w->impl.gemm.k) return "shape";
     w->rows_desc = *a;
-    w->rows_desc.dtype = QDQ_DTYPE_F32;
     qdqi_set_dense(&w->rows_desc);
     w->impl.rows = (size_t)qdqi_n_elems(a) / w->impl.gemm.k;
     return w->impl.rows == 0 ? "zero_size" : NULL;
@@ -219,7 +226,15 @@ static qdq_status append(qdqi_lower *lw, const wq *w, const qdqi_buf *bufs, qdq_
     if (snprintf(note, sizeof note, "native matmul %s weights, %s", qdq_dtype_name(w->impl.gemm.weights),
                  qk_isa_name(w->isa)) < 0)
         note[0] = '\0';
-    return qdqi_plan_step(lw->plan, &wq_ops, kept, bufs, 4, lw->part, note, err);
+    return qdqi_plan_step(lw->plan, &wq_ops, kept, bufs, N_BUFS, lw->part, note, err);
+}
+
+/* Room for a tensor as f32, if it is something else. */
+static qdq_status scratch(qdqi_lower *lw, const qdq_tensor_desc *desc, qdqi_buf *buf_out, qdq_error *err) {
+    qdq_tensor_desc floats = *desc;
+    floats.dtype = QDQ_DTYPE_F32;
+    *buf_out = QDQI_NO_BUF;
+    return desc->dtype == QDQ_DTYPE_F32 ? QDQ_OK : qdqi_lower_temp(lw, &floats, buf_out, err);
 }
 
 qdq_status qdqi_lower_wq(qdqi_lower *lw, const qdqi_chain *chain, qdq_error *err) {
@@ -233,20 +248,20 @@ qdq_status qdqi_lower_wq(qdqi_lower *lw, const qdqi_chain *chain, qdq_error *err
     why = choose(&w);
     if (why != NULL) return qdqi_refuse(err, "weights", why);
 
-    qdqi_buf bufs[4], out; /* rows, packed weights, bias, dst */
-    QDQI_TRY(packed_weights(lw, &w, chain->operands[1].q_value, &bufs[1], err));
-    QDQI_TRY(add_bias(lw, chain, &w, &bufs[2], err));
+    qdqi_buf bufs[N_BUFS];
+    QDQI_TRY(packed_weights(lw, &w, chain->operands[1].q_value, &bufs[WEIGHTS], err));
+    QDQI_TRY(add_bias(lw, chain, &w, &bufs[BIAS], err));
     QDQI_TRY(qdqi_operand_as_float(lw, &chain->operands[0], err));
-    QDQI_TRY(qdqi_lower_read_as(lw, op->in[0], &w.rows_desc, &bufs[0], err));
-    qdq_tensor_desc layout = qdqi_lower_val(lw, op->out[0])->desc, sums;
+    QDQI_TRY(qdqi_lower_read_as(lw, op->in[0], &w.rows_desc, &bufs[ROWS], err));
+    QDQI_TRY(scratch(lw, &w.rows_desc, &bufs[ROWS_F32], err));
+    if (bufs[ROWS_F32] != QDQI_NO_BUF) w.impl.widen = qk_convert_choose(w.rows_desc.dtype, QDQ_DTYPE_F32, NULL);
+    qdq_tensor_desc layout = qdqi_lower_val(lw, op->out[0])->desc;
     qdqi_set_dense(&layout);
-    sums = layout;
-    sums.dtype = QDQ_DTYPE_F32;
-    if (layout.dtype != QDQ_DTYPE_F32) QDQI_TRY(qdqi_lower_temp(lw, &sums, &bufs[3], err));
-    QDQI_TRY(qdqi_lower_write(lw, op->out[0], &layout, &out, err));
-    if (layout.dtype == QDQ_DTYPE_F32) bufs[3] = out;
+    QDQI_TRY(scratch(lw, &layout, &bufs[DST_F32], err));
+    if (bufs[DST_F32] != QDQI_NO_BUF) w.impl.narrow = qk_convert_choose(QDQ_DTYPE_F32, layout.dtype, NULL);
+    w.impl.dst_elem = qdq_dtype_bits(layout.dtype) / 8;
+    QDQI_TRY(qdqi_lower_write(lw, op->out[0], &layout, &bufs[DST], err));
     QDQI_TRY(append(lw, &w, bufs, err));
-    if (layout.dtype != QDQ_DTYPE_F32) QDQI_TRY(qdqi_lower_convert(lw, bufs[3], &sums, out, &layout, err));
     QDQI_TRY(qdqi_lower_written(lw, op->out[0], err));
     return qdqi_lower_links(lw, chain, 0, err);
 }

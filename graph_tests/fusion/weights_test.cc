@@ -373,30 +373,33 @@ TEST_F(Weights, ScalesArePartOfTheConstant) {
 
 // The same bytes on one thread and on several.
 TEST_F(Weights, ThreadsDoNotChangeTheResult) {
-    Net net;
-    net.k = 1000;
-    net.n = 1000;
-    net.rows = {4};
-    qdq_graph *g = nullptr;
-    Build(net, &g);
-    std::vector<unsigned char> results[2];
-    for (int i = 0; i < 2; i++) {
-        qdq_engine_options options = {};
-        options.struct_bytes = sizeof options;
-        options.n_threads = i == 0 ? 1 : 5;
-        qdq_engine *engine = nullptr;
-        qdq_session *session = nullptr;
-        ASSERT_EQ(qdq_engine_create(&options, &engine, &err_), QDQ_OK);
-        ASSERT_EQ(qdq_session_create(g, engine, nullptr, &session, &err_), QDQ_OK);
-        results[i] = Fill(output_, 0, 0).data;
-        const void *in[] = {inputs_[0].data.data()};
-        void *out[] = {results[i].data()};
-        ASSERT_EQ(qdq_session_run(session, in, 1, out, 1, &err_), QDQ_OK);
-        qdq_session_destroy(&session);
-        qdq_engine_destroy(&engine);
+    for (const qdq_dtype real : {QDQ_DTYPE_F32, QDQ_DTYPE_BF16}) {
+        Net net;
+        net.k = 1000;
+        net.n = 1000;
+        net.rows = {4};
+        net.real = real;
+        qdq_graph *g = nullptr;
+        Build(net, &g);
+        std::vector<unsigned char> results[2];
+        for (int i = 0; i < 2; i++) {
+            qdq_engine_options options = {};
+            options.struct_bytes = sizeof options;
+            options.n_threads = i == 0 ? 1 : 5;
+            qdq_engine *engine = nullptr;
+            qdq_session *session = nullptr;
+            ASSERT_EQ(qdq_engine_create(&options, &engine, &err_), QDQ_OK);
+            ASSERT_EQ(qdq_session_create(g, engine, nullptr, &session, &err_), QDQ_OK);
+            results[i] = Fill(output_, 0, 0).data;
+            const void *in[] = {inputs_[0].data.data()};
+            void *out[] = {results[i].data()};
+            ASSERT_EQ(qdq_session_run(session, in, 1, out, 1, &err_), QDQ_OK);
+            qdq_session_destroy(&session);
+            qdq_engine_destroy(&engine);
+        }
+        EXPECT_EQ(results[0], results[1]);
+        qdq_graph_destroy(&g);
     }
-    EXPECT_EQ(results[0], results[1]);
-    qdq_graph_destroy(&g);
 }
 
 TEST_F(Weights, EveryLevelOfInstructionSet) {
