@@ -390,20 +390,21 @@ TEST_F(Convolution, AnyGroupsAreExactOnEveryLevel) {
     }
 }
 
-// Groups of as many channels out as in have a way of their own, as one channel has; a window of 3 x 3 another one.
+// Groups of as many channels out as in have a way of their own, as one channel has; windows of 3 x 3, and of 5 x 5, another one.
 TEST_F(Convolution, NarrowGroupsAreExactOnEveryLevel) {
     uint64_t seed = 18;
     for (int i = 0; i < 240; i++) {
         const qdq_dtype src = kBytes[i % 2], w = kBytes[i / 2 % 2];
         Geometry g = RandomGeometry(&seed, true, false);
+        g.ic = g.oc = Pick(&seed, {1, 1, 4, 4, 8, 8});
+        const int64_t window = g.ic == 1 ? Pick(&seed, {3, 5}) : 3;
         if (i % 3 != 0)
             for (int a = 1; a < 3; a++) {
-                g.kernel[a] = 3, g.dilation[a] = 1, g.stride[a] = Pick(&seed, {1, 2});
+                g.kernel[a] = window, g.dilation[a] = 1, g.stride[a] = Pick(&seed, {1, 2});
                 g.in[a] = Pick(&seed, {1, 2, 3, 6, 9, 14});
                 g.pad_begin[a] = Pick(&seed, {0, 1, 2, 4}), g.pad_end[a] = Pick(&seed, {1, 2});
             }
         if (i % 3 != 0) g.in[0] = g.kernel[0] = g.stride[0] = g.dilation[0] = 1, g.pad_begin[0] = g.pad_end[0] = 0;
-        g.ic = g.oc = Pick(&seed, {1, 4, 4, 8, 8});
         g.groups = g.ic == 1 ? Pick(&seed, {3, 16, 24, 40, 64, 96, 130}) : Pick(&seed, {2, 3, 4, 5, 8, 13, 17});
         if (!g.IsOne()) continue;
         Check(g, src, w, i % 5 == 0 ? 0 : ZeroPoint(src, &seed), WeightZeroPoints(g, w, &seed), kd_next(&seed));

@@ -54,7 +54,9 @@ static int64_t in_lots(int64_t n) {
 static bool is_direct(const qk_conv *c) {
     if ((c->ic == 1 ? row_of(c)->strip : row_of(c)->group_strip) == NULL) return false;
     if (c->is_float) return c->src == QDQ_DTYPE_F32 && c->kernel[0] * c->kernel[1] <= QK_DW_MOST_LINES;
-    return c->kernel[0] == 1 && c->kernel[1] == 3 && c->kernel[2] == 3 && c->dilation[2] == 1 && c->stride[2] <= 2;
+    const bool of_five = c->ic == 1 && c->kernel[1] == 5;
+    return c->kernel[0] == 1 && c->kernel[1] == (of_five ? 5 : 3) && c->kernel[2] == c->kernel[1] &&
+           c->dilation[2] == 1 && c->stride[2] <= 2;
 }
 
 bool qk_conv_depthwise_init(qk_conv *c) {

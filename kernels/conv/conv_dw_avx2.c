@@ -59,4 +59,60 @@ static void spread(const qk_dw_lines *l, size_t in_group, size_t part, size_t n,
         }
 }
 
-const qk_dw_row qk_dw_row_avx2 = {QK_ISA_avx2, 2, LANES, weave, sum_outputs, spread, true, NULL, NULL};
+#define VFLIPS(flip) _mm256_set1_epi8((char)(flip))
+#include "kernels/conv/conv_dw_strip_body.h"
+
+/* Two lines side by side, or one; sixteen channels. */
+QK_INLINE void weave_lines(strip_kind k, const uint8_t *const *p, size_t n, VEC flip, size_t set, VEC *to) {
+    const __m128i f = _mm256_castsi256_si128(flip), x0 = _mm_xor_si128(load16(p[2 * set], n), f);
+    if (2 * set + 1 == k.n_lines) {
+        to[0] = _mm256_cvtepu8_epi32(x0);
+        to[1] = _mm256_cvtepu8_epi32(_mm_unpackhi_epi64(x0, x0));
+        return;
+    }
+    const __m128i x1 = _mm_xor_si128(load16(p[2 * set + 1], n), f);
+    to[0] = _mm256_cvtepu8_epi16(_mm_unpacklo_epi8(x0, x1));
+    to[1] = _mm256_cvtepu8_epi16(_mm_unpackhi_epi8(x0, x1));
+}
+
+/* Two of the channels of a group, in the lanes of all of its outputs; eight channels. */
+QK_INLINE void weave_group(strip_kind k, const uint8_t *const *p, size_t n, VEC flip, size_t set, VEC *to) {
+    const size_t n_parts = k.in_group / 2;
+    const VEC x = _mm256_xor_si256(_mm256_broadcastq_epi64(qv_load1(p[set / n_parts], n)), flip);
+    const uint32_t pair = 0x80018000u + 0x20002u * (uint32_t)(set % n_parts); /* of bytes, widened */
+    const int low = (int)pair, high = (int)(pair + (k.in_group == 8 ? 0 : 0x40004u));
+    to[0] = _mm256_shuffle_epi8(x, _mm256_setr_epi32(low, low, low, low, high, high, high, high));
+}
+
+/* All channels, those of the vectors of `k` at a time; it and `set_of` are constants of the caller. */
+QK_INLINE void strip_all(const qk_dw_strip *l, const qk_conv_end *e, strip_kind k, weave_set *set_of) {
+    const size_t per = k.n_vectors * LANES;
+    size_t c = 0;
+    for (; l->n_channels - c >= per; c += per)
+        strip_channels(l, e, c, per, k, set_of);
+    if (c < l->n_channels) strip_channels(l, e, c, l->n_channels - c, k, set_of);
+}
+
+static void strip(const qk_dw_strip *l, const qk_conv_end *e) {
+    if (l->kernel == 3 && l->stride == 1)
+        strip_all(l, e, (strip_kind){3, 3, 1, 2, 2, 1}, weave_lines);
+    else if (l->kernel == 3)
+        strip_all(l, e, (strip_kind){3, 3, 2, 2, 2, 1}, weave_lines);
+    else if (l->stride == 1)
+        strip_all(l, e, (strip_kind){5, 5, 1, 3, 2, 1}, weave_lines);
+    else
+        strip_all(l, e, (strip_kind){5, 5, 2, 3, 2, 1}, weave_lines);
+}
+
+static void group_strip(const qk_dw_strip *l, const qk_conv_end *e) {
+    if (l->in_group == 4 && l->stride == 1)
+        strip_all(l, e, (strip_kind){3, 3, 1, 6, 1, 4}, weave_group);
+    else if (l->in_group == 4)
+        strip_all(l, e, (strip_kind){3, 3, 2, 6, 1, 4}, weave_group);
+    else if (l->stride == 1)
+        strip_all(l, e, (strip_kind){3, 3, 1, 12, 1, 8}, weave_group);
+    else
+        strip_all(l, e, (strip_kind){3, 3, 2, 12, 1, 8}, weave_group);
+}
+
+const qk_dw_row qk_dw_row_avx2 = {QK_ISA_avx2, 2, LANES, weave, sum_outputs, spread, true, strip, group_strip};

@@ -124,8 +124,51 @@ static void spread(const qk_dw_lines *l, size_t in_group, size_t part, size_t n,
 #include "kernels/conv/conv_dw_columns_body.h"
 #include "kernels/conv/conv_dw_groups_body.h"
 
+#define VFLIPS(flip) _mm512_set1_epi8((char)(flip))
+#include "kernels/conv/conv_dw_strip_body.h"
+
+/* A line's dwords in the order in which interleaving makes vectors of channels in order: see line_at. */
+QK_INLINE __m512i strip_line(const uint8_t *p, __mmask64 lanes, VEC flip) {
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    return _mm512_permutexvar_epi32(order, _mm512_xor_si512(_mm512_maskz_loadu_epi8(lanes, p), flip));
+}
+
+/* Five lines: four side by side, and one. */
+QK_INLINE void weave_five(strip_kind k, const uint8_t *const *p, size_t n, VEC flip, size_t set, VEC *to) {
+    const __mmask64 lanes = n >= QK_DW_BLOCK ? ~(__mmask64)0 : ((__mmask64)1 << n) - 1;
+    const bool is_last = set == 1;
+    const __m512i none = _mm512_setzero_si512(), x0 = strip_line(p[is_last ? 4 : 0], lanes, flip);
+    const __m512i x1 = is_last ? none : strip_line(p[1], lanes, flip);
+    const __m512i x2 = is_last ? none : strip_line(p[2], lanes, flip);
+    const __m512i x3 = is_last ? none : strip_line(p[3], lanes, flip);
+    const __m512i lo01 = _mm512_unpacklo_epi8(x0, x1), lo23 = _mm512_unpacklo_epi8(x2, x3);
+    to[0] = _mm512_unpacklo_epi16(lo01, lo23);
+    if (k.n_vectors > 1) to[1] = _mm512_unpackhi_epi16(lo01, lo23);
+    if (k.n_vectors < 4) return;
+    const __m512i hi01 = _mm512_unpackhi_epi8(x0, x1), hi23 = _mm512_unpackhi_epi8(x2, x3);
+    to[2] = _mm512_unpacklo_epi16(hi01, hi23);
+    to[3] = _mm512_unpackhi_epi16(hi01, hi23);
+}
+
+/* The channels of a block under a window of 5 x 5. */
+QK_INLINE void strip_of_five(const qk_dw_strip *l, const qk_conv_end *e, size_t stride) {
+    const size_t n = l->n_channels;
+    if (n == QK_DW_BLOCK)
+        strip_channels(l, e, 0, QK_DW_BLOCK, (strip_kind){5, 5, stride, 2, 4, 1}, weave_five);
+    else if (n > 32)
+        strip_channels(l, e, 0, n, (strip_kind){5, 5, stride, 2, 4, 1}, weave_five);
+    else if (n > 16)
+        strip_channels(l, e, 0, n, (strip_kind){5, 5, stride, 2, 2, 1}, weave_five);
+    else
+        strip_channels(l, e, 0, n, (strip_kind){5, 5, stride, 2, 1, 1}, weave_five);
+}
+
 static void strip(const qk_dw_strip *l, const qk_conv_end *e) {
-    if (l->n_channels > 32)
+    if (l->kernel == 5 && l->stride == 1)
+        strip_of_five(l, e, 1);
+    else if (l->kernel == 5)
+        strip_of_five(l, e, 2);
+    else if (l->n_channels > 32)
         strip_of_64(l, e);
     else if (l->n_channels > 16)
         strip_of_32(l, e);
