@@ -408,6 +408,7 @@ TEST_F(Convolution, NarrowGroupsAreExactOnEveryLevel) {
         g.groups = g.ic == 1 ? Pick(&seed, {3, 16, 24, 40, 64, 96, 130}) : Pick(&seed, {2, 3, 4, 5, 8, 13, 17});
         if (!g.IsOne()) continue;
         Check(g, src, w, i % 5 == 0 ? 0 : ZeroPoint(src, &seed), WeightZeroPoints(g, w, &seed), kd_next(&seed));
+        if (i % 4 == 1 && !HasFatalFailure()) Check(g, QDQ_DTYPE_F32, QDQ_DTYPE_F32, 0, {}, kd_next(&seed));
         if (HasFatalFailure()) return;
     }
 }

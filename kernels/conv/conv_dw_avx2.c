@@ -84,15 +84,6 @@ QK_INLINE void weave_group(strip_kind k, const uint8_t *const *p, size_t n, VEC 
     to[0] = _mm256_shuffle_epi8(x, _mm256_setr_epi32(low, low, low, low, high, high, high, high));
 }
 
-/* All channels, those of the vectors of `k` at a time; it and `set_of` are constants of the caller. */
-QK_INLINE void strip_all(const qk_dw_strip *l, const qk_conv_end *e, strip_kind k, weave_set *set_of) {
-    const size_t per = k.n_vectors * LANES;
-    size_t c = 0;
-    for (; l->n_channels - c >= per; c += per)
-        strip_channels(l, e, c, per, k, set_of);
-    if (c < l->n_channels) strip_channels(l, e, c, l->n_channels - c, k, set_of);
-}
-
 static void strip(const qk_dw_strip *l, const qk_conv_end *e) {
     if (l->kernel == 3 && l->stride == 1)
         strip_all(l, e, (strip_kind){3, 3, 1, 2, 2, 1}, weave_lines);

@@ -79,7 +79,25 @@ QK_INLINE void three_columns(const qk_dw_strip *l, const qk_conv_end *all, size_
     }
 }
 
+/* ---- 5 x 5: all weights of sixteen channels are in registers ---- */
+
+#define VFLIPS(flip) _mm512_setzero_ps()
+#include "kernels/conv/conv_dw_strip_body.h"
+
+QK_INLINE void line_of(strip_kind k, const uint8_t *const *p, size_t n, VEC flip, size_t set, VEC *to) {
+    (void)k;
+    (void)flip;
+    *to = n >= LANES ? VLOAD(p[set]) : _mm512_maskz_loadu_ps(qk512_lanes(n), p[set]);
+}
+
 static void strip(const qk_dw_strip *l, const qk_conv_end *e) {
+    if (l->kernel == 5 && l->dilation == 1 && l->n_window == 5 && l->stride <= 2) {
+        if (l->stride == 1)
+            strip_all(l, e, (strip_kind){5, 5, 1, 5, 1, 1}, line_of);
+        else
+            strip_all(l, e, (strip_kind){5, 5, 2, 5, 1, 1}, line_of);
+        return;
+    }
     if (l->kernel != 3 || l->dilation != 1 || l->n_window != 3 || l->stride > 2) {
         any_strip(l, e);
         return;

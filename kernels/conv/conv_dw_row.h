@@ -35,8 +35,8 @@ typedef struct qk_dw_taps {
     size_t n_channels;
 } qk_dw_taps;
 
-/* Lines of outputs whose window's lines are read where they lie. Integers: a window of three lines, three columns next to each other,
- * a stride of 1 or 2. Floats: F32, what lies in the padding is left out. */
+/* Lines of outputs whose window's lines are read where they lie. Integers: a window of 3 x 3, or of one channel 5 x 5, columns
+ * next to each other, a stride of 1 or 2. Floats: F32, what lies in the padding is left out. */
 typedef struct qk_dw_strip {
     const uint8_t *const *line; /* [output][window]: at column 0, NULL in the padding */
     size_t n_lines, n_window;   /* of outputs; of the window, at most QK_DW_MOST_LINES */
