@@ -129,6 +129,25 @@ TEST_F(Norm, ColumnsAndRunsMatchDoubles) {
                 }
 }
 
+// Many rows are taken some at a time: the same bytes as one by one, and nothing between the rows.
+TEST_F(Norm, RowsOfColumnsDoNotDependOnHowManyThereAre) {
+    const qk_norm norm = request(QDQ_DTYPE_F32, QDQ_DTYPE_F32, false);
+    const size_t rows = 130, cols = 150, stride = 400, n = (rows - 1) * stride + cols;
+    const EndedRow x(QDQ_DTYPE_F32, n, 21, 3.0f), mean(QDQ_DTYPE_F32, cols, 1, 2.0f), mul(QDQ_DTYPE_F32, cols, 2, 1.0f),
+        add(QDQ_DTYPE_F32, cols, 3, 1.0f);
+    const float *means = static_cast<const float *>(mean.data()), *muls = static_cast<const float *>(mul.data()),
+                *adds = static_cast<const float *>(add.data()), *from = static_cast<const float *>(x.data());
+    each_level([&] {
+        const qk_norm_fns *fns = qk_norm_choose(&norm, nullptr);
+        std::vector<float> all(n, 7.0f), single(n, 7.0f);
+        fns->apply_cols(&norm, from, all.data(), rows, cols, stride, means, muls, adds);
+        for (size_t r = 0; r < rows; r++)
+            fns->apply_cols(&norm, from + r * stride, single.data() + r * stride, 1, cols, stride, means, muls, adds);
+        ASSERT_EQ(memcmp(all.data(), single.data(), n * sizeof(float)), 0);
+        ASSERT_EQ(all[cols], 7.0f);
+    });
+}
+
 // However lines are grouped and split, each has the same bits: among them one whose sums have to be taken again, and one
 // with a NaN; in place, too.
 TEST_F(Norm, LinesDoNotDependOnTheirNeighbours) {

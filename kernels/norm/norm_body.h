@@ -275,8 +275,8 @@ QK_INLINE void cols_of(qdq_dtype S, qdq_dtype D, const char *x, char *y, size_t 
     }
 }
 
-static void apply_cols(const qk_norm *norm, const void *src, void *dst, size_t n_rows, size_t cols, size_t stride,
-                       const float *means, const float *muls, const float *adds) {
+static void cols_of_rows(const qk_norm *norm, const char *src, char *dst, size_t n_rows, size_t cols, size_t stride,
+                         const float *means, const float *muls, const float *adds) {
     const size_t w = QKV_LANES, sb = qkv_bytes(norm->src), db = qkv_bytes(norm->dst);
     const qkv factor = qkv_set(end_factor(norm)), first = qkv_set(end_add(norm));
     for (size_t c = 0; c < cols; c += 4 * w) {
@@ -288,10 +288,19 @@ static void apply_cols(const qk_norm *norm, const void *src, void *dst, size_t n
             p.mul[i / w] = qkv_mul(qkv_loadu_n(muls + c + i, some), factor);
             p.add[i / w] = qkv_fma(qkv_loadu_n(adds + c + i, some), factor, first);
         }
-        BY_TYPES(norm, S, D,
-                 cols_of((qdq_dtype)S, (qdq_dtype)D, (const char *)src + c * sb, (char *)dst + c * db, n_rows, stride,
-                         m, &p));
+        BY_TYPES(norm, S, D, cols_of((qdq_dtype)S, (qdq_dtype)D, src + c * sb, dst + c * db, n_rows, stride, m, &p));
     }
+}
+
+/* As many rows at a time as the second cache holds until all their columns are done. */
+static void apply_cols(const qk_norm *norm, const void *src, void *dst, size_t n_rows, size_t cols, size_t stride,
+                       const float *means, const float *muls, const float *adds) {
+    enum { NEAR_BYTES = 64 * 1024 };
+    const size_t sb = stride * qkv_bytes(norm->src), db = stride * qkv_bytes(norm->dst);
+    const size_t fit = cols <= 4 * QKV_LANES || sb == 0 ? n_rows : NEAR_BYTES / sb, step = fit < 8 ? 8 : fit;
+    for (size_t r = 0; r < n_rows; r += step)
+        cols_of_rows(norm, (const char *)src + r * sb, (char *)dst + r * db, n_rows - r < step ? n_rows - r : step,
+                     cols, stride, means, muls, adds);
 }
 
 /* Of `m` columns at most four vectors, in f32 over the rows. */
