@@ -78,10 +78,10 @@ QK_INLINE void q_some(int type, const float *src, char *dst, size_t n, const par
 /* How a zero point comes in. */
 enum { NO_ZP, ZP_FIRST, ZP_LAST };
 
-/* In two steps `low` is of two_steps.h. */
+/* Of a block, for all or one each. In two steps `low` is of two_steps.h. */
 typedef struct quotients {
-    __m256 scale, recip, low;
-    __m256i zp;
+    __m256 scale[4], recip[4], low[4];
+    __m256i zp[4];
 } quotients;
 
 /* False, and nothing written, when something is a NaN or out of reach: it converts to the lowest integer. */
@@ -89,9 +89,9 @@ QK_INLINE bool q_quotient_block(int type, int zp, bool two_steps, const float *s
                                 bool stream) {
     __m256i v[4];
     QK_FOUR_TIMES(k, const __m256 x = _mm256_loadu_ps(src + 8 * k);
-                  __m256 q = _mm256_fmadd_ps(x, d->recip, _mm256_mul_ps(x, d->low));
-                  if (!two_steps) q = _mm256_fmadd_ps(_mm256_fnmadd_ps(q, d->scale, x), d->recip, q);
-                  if (zp == ZP_FIRST) q = _mm256_add_ps(q, _mm256_cvtepi32_ps(d->zp)); v[k] = _mm256_cvtps_epi32(q));
+                  __m256 q = _mm256_fmadd_ps(x, d->recip[k], _mm256_mul_ps(x, d->low[k]));
+                  if (!two_steps) q = _mm256_fmadd_ps(_mm256_fnmadd_ps(q, d->scale[k], x), d->recip[k], q);
+                  if (zp == ZP_FIRST) q = _mm256_add_ps(q, _mm256_cvtepi32_ps(d->zp[k])); v[k] = _mm256_cvtps_epi32(q));
     const __m256i least = _mm256_min_epi32(_mm256_min_epi32(v[0], v[1]), _mm256_min_epi32(v[2], v[3]));
     /* With a zero point to come, none so large that the sum would wrap. */
     const __m256i limit = _mm256_set1_epi32(type == QK_S32 ? INT32_MIN + 1 : -(1 << 30));
@@ -102,7 +102,7 @@ QK_INLINE bool q_quotient_block(int type, int zp, bool two_steps, const float *s
     }
     if (zp == ZP_LAST) {
         const __m256i most = _mm256_set1_epi32(1 << 30);
-        QK_FOUR_TIMES(k, v[k] = _mm256_add_epi32(_mm256_min_epi32(v[k], most), d->zp));
+        QK_FOUR_TIMES(k, v[k] = _mm256_add_epi32(_mm256_min_epi32(v[k], most), d->zp[k]));
     }
     if (is_narrow(type)) {
         store(dst, qk256_pack8(v, is_signed(type)), stream);
@@ -127,68 +127,88 @@ static __attribute__((noinline)) void q_by_params(int type, const float *src, ch
 #undef OF_TYPE
 }
 
-QK_INLINE void q_quotient_blocks(int type, int zp, bool two_steps, const float *src, char *dst, size_t n,
-                                 const quotients *d, const float *scale, const int32_t *zps, qk_quant_order order,
-                                 bool stream) {
-    const size_t bytes = bytes_of(type, 1);
-    for (size_t i = 0; i < n; i += BLOCK)
-        if (!q_quotient_block(type, zp, two_steps, src + i, dst + i * bytes, d, stream))
-            q_by_params(type, src + i, dst + i * bytes, BLOCK, scale, zps, order);
-}
-
 /* So many elements are worth the proof that two steps are enough. */
 enum { PROVEN = 16384 };
 
-/* Whole blocks with one scale, by way of the quotients. */
-static __attribute__((noinline)) void q_quotient_run(int type, const float *src, char *dst, size_t n,
-                                                     const float *scale, const int32_t *zps, qk_quant_order order,
-                                                     bool stream) {
-    const qk256_divisor one = qk256_divisor_of(_mm256_set1_ps(*scale));
-    float low;
-    const bool two_steps = n >= PROVEN && qk_two_steps(*scale, &low);
-    const quotients d = {one.scale, one.recip, two_steps ? _mm256_set1_ps(low) : one.low,
-                         _mm256_set1_epi32(zps ? *zps : 0)};
-    const int zp = zps == NULL || *zps == 0 ? NO_ZP : order == QK_ADD_THEN_ROUND ? ZP_FIRST : ZP_LAST;
+/* Runs of whole blocks; `low` is that of two steps. */
+QK_INLINE void quotient_runs(int type, int zp, bool two_steps, float low, const float *src, char *dst, size_t n_runs,
+                             size_t len, const float *scales, const int32_t *zps, qk_quant_order order, bool stream) {
+    float recips[8], lows[8];
+    for (size_t r = 0; r < n_runs; r++) {
+        if (r % 8 == 0) {
+            float s[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+            memcpy(s, scales + r, (n_runs - r < 8 ? n_runs - r : 8) * sizeof *s);
+            const qk256_divisor eight = qk256_divisor_of(_mm256_loadu_ps(s));
+            _mm256_storeu_ps(recips, eight.recip);
+            _mm256_storeu_ps(lows, eight.low);
+        }
+        quotients d;
+        QK_FOUR_TIMES(k, d.scale[k] = _mm256_set1_ps(scales[r]); d.recip[k] = _mm256_set1_ps(recips[r % 8]);
+                      d.low[k] = _mm256_set1_ps(two_steps ? low : lows[r % 8]);
+                      d.zp[k] = _mm256_set1_epi32(zps ? zps[r] : 0));
+        for (size_t i = 0; i < len; i += BLOCK, src += BLOCK, dst += bytes_of(type, BLOCK))
+            if (!q_quotient_block(type, zp, two_steps, src, dst, &d, stream))
+                q_by_params(type, src, dst, BLOCK, scales + r, zps ? zps + r : NULL, order);
+    }
+}
+
+static __attribute__((noinline)) void q_quotient_runs(int type, const float *src, char *dst, size_t n_runs, size_t len,
+                                                      const float *scales, const int32_t *zps, qk_quant_order order,
+                                                      bool stream) {
+    float low = 0.0f;
+    const bool two_steps = n_runs == 1 && len >= PROVEN && qk_two_steps(*scales, &low);
+    const int zp = zps == NULL || (n_runs == 1 && *zps == 0) ? NO_ZP : order == QK_ADD_THEN_ROUND ? ZP_FIRST : ZP_LAST;
 #define OF_TYPE(t)                                                                                                     \
     case t:                                                                                                            \
         if (zp == NO_ZP && two_steps)                                                                                  \
-            q_quotient_blocks(t, NO_ZP, true, src, dst, n, &d, scale, zps, order, stream);                             \
+            quotient_runs(t, NO_ZP, true, low, src, dst, n_runs, len, scales, zps, order, stream);                     \
         else if (zp == NO_ZP)                                                                                          \
-            q_quotient_blocks(t, NO_ZP, false, src, dst, n, &d, scale, zps, order, stream);                            \
+            quotient_runs(t, NO_ZP, false, low, src, dst, n_runs, len, scales, zps, order, stream);                    \
         else if (zp == ZP_FIRST)                                                                                       \
-            q_quotient_blocks(t, ZP_FIRST, false, src, dst, n, &d, scale, zps, order, stream);                         \
+            quotient_runs(t, ZP_FIRST, false, low, src, dst, n_runs, len, scales, zps, order, stream);                 \
         else                                                                                                           \
-            q_quotient_blocks(t, ZP_LAST, false, src, dst, n, &d, scale, zps, order, stream);                          \
+            quotient_runs(t, ZP_LAST, false, low, src, dst, n_runs, len, scales, zps, order, stream);                  \
         break
     switch (type) { QK_WHOLE_TYPES(OF_TYPE); }
 #undef OF_TYPE
 }
 
-/* Any elements of any types with one scale; 4-bit ones begin with a whole byte. Rare, but where data lies on ties. */
-static __attribute__((noinline)) void q_exact_run(int real, int type, const char *src, char *dst, size_t n,
-                                                  const float *scale, const int32_t *zps, qk_quant_order order,
-                                                  bool stream) {
-    enum { CHUNK = 1024 };
+/* Elements that are made floats, or nibbles of bytes, at once. */
+enum { CHUNK = 1024 };
+
+/* Any types: one run of any length, where 4-bit elements begin with a whole byte, or runs of whole blocks. Rare, but where data lies on
+ * ties. */
+static __attribute__((noinline)) void q_exact_runs(int real, int type, const char *src, char *dst, size_t n_runs,
+                                                   size_t len, const float *scales, const int32_t *zps,
+                                                   qk_quant_order order, bool stream) {
     if (real == QK_F32 && !is_4bit(type)) {
-        const size_t whole = n / BLOCK * BLOCK, bytes = bytes_of(type, 1);
+        const size_t whole = len / BLOCK * BLOCK, bytes = bytes_of(type, 1);
         const float *s = (const float *)(const void *)src;
-        if (whole) q_quotient_run(type, s, dst, whole, scale, zps, order, stream);
-        if (whole < n) q_by_params(type, s + whole, dst + whole * bytes, n - whole, scale, zps, order);
+        if (whole) q_quotient_runs(type, s, dst, n_runs, whole, scales, zps, order, stream);
+        if (whole < len) q_by_params(type, s + whole, dst + whole * bytes, len - whole, scales, zps, order);
         return;
     }
     const int stored = type == QK_U4 ? QK_U8 : type == QK_S4 ? QK_S8 : type;
     float reals[CHUNK];
     uint8_t bytes[CHUNK];
-    for (size_t i = 0; i < n; i += CHUNK) {
-        const size_t m = n - i < CHUNK ? n - i : CHUNK;
-        const char *s = src + i * real_bytes(real);
-        char *d = dst + bytes_of(type, i);
+    /* some runs, or some of one run */
+    for (size_t r = 0, i = 0; r < n_runs && len;) {
+        const size_t fit = len < CHUNK ? CHUNK / len : 1, runs = fit < n_runs - r ? fit : n_runs - r,
+                     m = len - i < CHUNK ? len - i : CHUNK;
+        const char *s = src;
         if (real != QK_F32) {
-            (real == QK_BF16 ? f32_of_bf16 : f32_of_f16)((const uint16_t *)(const void *)s, reals, m);
+            (real == QK_BF16 ? f32_of_bf16 : f32_of_f16)((const uint16_t *)(const void *)s, reals, runs * m);
             s = (const char *)reals;
         }
-        q_exact_run(QK_F32, stored, s, is_4bit(type) ? (char *)bytes : d, m, scale, zps, order, false);
-        if (is_4bit(type)) pack4(bytes, (uint8_t *)d, m, type == QK_S4);
+        q_exact_runs(QK_F32, stored, s, is_4bit(type) ? (char *)bytes : dst, runs, m, scales + r, zps ? zps + r : NULL,
+                     order, false);
+        if (is_4bit(type)) pack4(bytes, (uint8_t *)dst, runs * m, type == QK_S4);
+        src += runs * m * real_bytes(real);
+        dst += bytes_of(type, runs * m);
+        i += m;
+        if (i < len) continue;
+        i = 0;
+        r += runs;
     }
 }
 
@@ -326,9 +346,13 @@ static void q_fixed_runs(int real, int type, const char *src, char *dst, size_t 
         size_t m = 0;
         if (t->left == 0)
             m = q_sure_runs(real, type, src, dst, at ? 1 : n_runs - r, len - at, factor + r, shift + r, stream);
-        if (m == 0) {
-            m = ties_met(t, real, src, len - at);
-            q_exact_run(real, type, src, dst, m, scales + r, zps ? zps + r : NULL, order, false);
+        if (m == 0) { /* whole runs, or a part of one */
+            m = ties_met(t, real, src, at ? len - at : (n_runs - r) * len);
+            const size_t runs = m < len ? 1 : m / len, n = m < len ? m : len;
+            t->left += m - runs * n; /* what is of a run behind whole ones: next time */
+            m = runs * n;
+            t->end = src + m * real_bytes(real);
+            q_exact_runs(real, type, src, dst, runs, n, scales + r, zps ? zps + r : NULL, order, false);
         }
         src += m * real_bytes(real);
         dst += bytes_of(type, m);
@@ -344,7 +368,7 @@ static void q_fixed_rest(int real, int type, const char *src, char *dst, size_t 
     char in[BLOCK * 4] = {0}, out[BLOCK];
     memcpy(in, src, n * real_bytes(real));
     if (q_sure_runs(real, type, in, out, 1, BLOCK, factor, shift, false) == 0) {
-        q_exact_run(real, type, src, dst, n, scale, zp, order, false);
+        q_exact_runs(real, type, src, dst, 1, n, scale, zp, order, false);
         return;
     }
     if (is_4bit(type) && n % 2) out[n / 2] = (char)(out[n / 2] & 15);
@@ -384,12 +408,12 @@ static __attribute__((noinline)) void q_runs(int real, int type, const void *src
                 const size_t off = (line - (uintptr_t)dst % line) % line, two = bytes_of(type, 2);
                 head = off * 2 % two ? 0 : off * 2 / two < len ? off * 2 / two : len;
             }
-            if (head) q_exact_run(real, type, src, dst, head, scale, zp, order, false);
+            if (head) q_exact_runs(real, type, src, dst, 1, head, scale, zp, order, false);
             const char *s = src + head * real_bytes(real);
             char *d = dst + bytes_of(type, head);
             const bool aligned = stream && (uintptr_t)d % line == 0;
             if (!is_fixed) {
-                q_exact_run(real, type, s, d, len - head, scale, zp, order, aligned);
+                q_exact_runs(real, type, s, d, 1, len - head, scale, zp, order, aligned);
                 continue;
             }
             const size_t whole = (len - head) / BLOCK * BLOCK, rest = len - head - whole;
@@ -406,32 +430,40 @@ static __attribute__((noinline)) void q_runs(int real, int type, const void *src
 /* Columns whose scales are made ready at once, and rows that go through the same columns together. */
 enum { READY = 4096, TOGETHER = 8, STREAMED = 1 };
 
-/* Of a whole block that is known to be of the usual. */
-QK_INLINE void params_of_block(const float *scales, const int32_t *zps, params *p) {
-    p->is_exact = true;
-    QK_FOUR_TIMES(k, p->divisor[k] = qk256_divisor_of(_mm256_loadu_ps(scales + 8 * k));
-                  p->zp[k] = zps ? _mm256_loadu_si256((const __m256i *)(zps + 8 * k)) : _mm256_setzero_si256());
-}
-
-/* A block of columns down some rows, where the fixed-point way is not for all of it. */
-static __attribute__((noinline)) void q_cols_exact(int type, const float *src, char *dst, size_t rows, size_t n,
-                                                   size_t stride, const float *scales, const int32_t *zps,
-                                                   qk_quant_order order, bool is_usual) {
+/* Some columns down some rows, one by one. */
+static __attribute__((noinline)) void q_cols_by_params(int type, const float *src, char *dst, size_t rows, size_t n,
+                                                       size_t stride, const float *scales, const int32_t *zps,
+                                                       qk_quant_order order) {
     params p;
 #define OF_TYPE(t)                                                                                                     \
     case t:                                                                                                            \
-        if (is_usual)                                                                                                  \
-            params_of_block(scales, zps, &p);                                                                          \
-        else                                                                                                           \
-            params_of(t, scales, zps, n, 1, order, &p);                                                                \
-        for (size_t r = 0; r < rows; r++)                                                                              \
+        params_of(t, scales, zps, n, 1, order, &p);                                                                    \
+        for (size_t r = 0; r < rows; r++, src += stride, dst += stride * bytes_of(t, 1))                               \
             if (!p.is_exact)                                                                                           \
-                qk_quant_ref.q_cols[t](src + r * stride, dst + r * stride * bytes_of(t, 1), 1, n, scales, zps, order,  \
-                                       false);                                                                         \
+                qk_quant_ref.q_cols[t](src, dst, 1, n, scales, zps, order, false);                                     \
             else if (n == BLOCK)                                                                                       \
-                q_block(t, src + r * stride, dst + r * stride * bytes_of(t, 1), &p, order);                            \
+                q_block(t, src, dst, &p, order);                                                                       \
             else                                                                                                       \
-                q_some(t, src + r * stride, dst + r * stride * bytes_of(t, 1), n, &p, order);                          \
+                q_some(t, src, dst, n, &p, order);                                                                     \
+        break
+    switch (type) { QK_WHOLE_TYPES(OF_TYPE); }
+#undef OF_TYPE
+}
+
+/* A block of columns down some rows, where the fixed-point way is not for all of it; its scales are of the usual. */
+static __attribute__((noinline)) void q_cols_exact(int type, const float *src, char *dst, size_t rows, size_t stride,
+                                                   const float *scales, const int32_t *zps, qk_quant_order order) {
+    quotients d;
+    QK_FOUR_TIMES(k, const qk256_divisor one = qk256_divisor_of(_mm256_loadu_ps(scales + 8 * k));
+                  d.scale[k] = one.scale; d.recip[k] = one.recip; d.low[k] = one.low;
+                  d.zp[k] = zps ? _mm256_loadu_si256((const __m256i *)(zps + 8 * k)) : _mm256_setzero_si256());
+    const bool add_first = order == QK_ADD_THEN_ROUND;
+#define OF_TYPE(t)                                                                                                     \
+    case t:                                                                                                            \
+        for (size_t r = 0; r < rows; r++, src += stride, dst += stride * bytes_of(t, 1))                               \
+            if (!(add_first ? q_quotient_block(t, ZP_FIRST, false, src, dst, &d, false)                                \
+                            : q_quotient_block(t, ZP_LAST, false, src, dst, &d, false)))                               \
+                q_cols_by_params(t, src, dst, 1, BLOCK, stride, scales, zps, order);                                   \
         break
     switch (type) { QK_WHOLE_TYPES(OF_TYPE); }
 #undef OF_TYPE
@@ -465,9 +497,15 @@ QK_INLINE void q_cols(int type, const float *src, void *dst_, size_t rows, size_
                             break;
                     }
                 }
-                if (k < m) /* the other rows likely are on ties, too */
-                    q_cols_exact(type, src + (r + k) * cols + c, dst + ((r + k) * cols + c) * bytes, m - k, n, cols,
-                                 scales + c, zps ? zps + c : NULL, order, is_fixed && n == BLOCK);
+                if (k == m) continue;
+                /* the other rows likely are on ties, too */
+                const float *from = src + (r + k) * cols + c;
+                char *to = dst + ((r + k) * cols + c) * bytes;
+                const int32_t *zp = zps ? zps + c : NULL;
+                if (is_fixed && n == BLOCK)
+                    q_cols_exact(type, from, to, m - k, cols, scales + c, zp, order);
+                else
+                    q_cols_by_params(type, from, to, m - k, n, cols, scales + c, zp, order);
             }
         }
     }
