@@ -144,8 +144,10 @@ qk_conv_end qk_conv_end_of(const qk_conv *c, const qk_conv_run *r, size_t slot, 
                          .has_shift = p->has_shift,
                          .is_relu = p->is_relu,
                          .is_signed = is_signed,
-                         .is_bare = !p->has_shift && p->zp == 0 && p->low == (is_signed ? 0x80 : 0) &&
-                                    p->high == (is_signed ? 0x7f : 0xff),
+                         .is_bare = bytes == 4 ? !p->has_scale && p->bias != NULL
+                                               : !p->has_shift && p->zp == 0 && p->low == (is_signed ? 0x80 : 0) &&
+                                                     p->high == (is_signed ? 0x7f : 0xff),
+                         .floor = p->is_relu ? 0.0f : -INFINITY,
                          .is_floats = p->dst == QDQ_DTYPE_F32,
                          .zp = (int16_t)p->zp,
                          .low = p->low,

@@ -6,9 +6,9 @@
 
 typedef struct qk_conv_end {
     const float *scale, *bias; /* as many as the vectors have lanes, whatever n_cols is; NULL: none, of floats only */
-    float shift;
+    float shift, floor;        /* floor: of floats, -INFINITY or 0 */
     bool has_shift, is_relu, is_signed, is_floats;
-    bool is_bare; /* to bytes: no shift, zero point or bounds but those of the type */
+    bool is_bare; /* to bytes: no shift, zero point or bounds but those of the type; to floats: a bias, no scale */
     int16_t zp;
     uint8_t low, high;
     size_t n_cols;         /* that are stored */

@@ -22,6 +22,12 @@ QK_INLINE void end_floats(const qk_conv_end *e, VEC s, size_t c, uint8_t *row) {
     qv_store4(row + 4 * c * QV_LANES, e->n_cols - c * QV_LANES, qv_bits(v));
 }
 
+/* The same where a row is whole, with no other options. */
+QK_INLINE void end_bare(VEC s, const float *bias, qv_f floor, size_t c, uint8_t *row) {
+    const qv_f v = qv_max(floor, qv_add(END_FLOAT(s), qv_load(bias + c * QV_LANES)));
+    qv_store4(row + 4 * c * QV_LANES, QV_LANES, qv_bits(v));
+}
+
 #if END_BYTES
 #ifdef QK_SIMD_VEC512_H
 typedef __m512i end_bytes;
@@ -119,11 +125,20 @@ QK_INLINE end_bytes end_four(const qk_conv_end *e, VEC s0, VEC s1, VEC s2, VEC s
     const size_t n_put = e->n_cols;
 #define END_FLOATS(r)                                                                                                  \
     if (r < n_rows) {                                                                                                  \
-        uint8_t *to = e->dst + e->rows[r];                                                                             \
-        end_floats(e, s##r##0, 0, to);                                                                                 \
-        if (n_vectors > 1) end_floats(e, s##r##1, 1, to);                                                              \
-        if (n_vectors > 2) end_floats(e, s##r##2, 2, to);                                                              \
-        if (n_vectors > 3) end_floats(e, s##r##3, 3, to);                                                              \
+        uint8_t *const to = e->dst + e->rows[r];                                                                       \
+        if (IS_LIKELY(e->is_bare && e->n_cols >= n_vectors * QV_LANES)) {                                              \
+            const float *const bias = e->bias;                                                                         \
+            const qv_f floor = qv_set1(e->floor);                                                                      \
+            end_bare(s##r##0, bias, floor, 0, to);                                                                     \
+            if (n_vectors > 1) end_bare(s##r##1, bias, floor, 1, to);                                                  \
+            if (n_vectors > 2) end_bare(s##r##2, bias, floor, 2, to);                                                  \
+            if (n_vectors > 3) end_bare(s##r##3, bias, floor, 3, to);                                                  \
+        } else {                                                                                                       \
+            end_floats(e, s##r##0, 0, to);                                                                             \
+            if (n_vectors > 1) end_floats(e, s##r##1, 1, to);                                                          \
+            if (n_vectors > 2) end_floats(e, s##r##2, 2, to);                                                          \
+            if (n_vectors > 3) end_floats(e, s##r##3, 3, to);                                                          \
+        }                                                                                                              \
     }
 /* Rows of one, two or more vectors, so that four vectors become bytes together; the last of three stands twice. */
 #define END_PUT(r, b, from)                                                                                            \

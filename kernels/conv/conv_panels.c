@@ -15,7 +15,7 @@ static const qk_tile_row *const rows_of_floats[] = {
 
 enum {
     CHUNK = 96,            /* rows of a chunk, about */
-    CHUNK_OF_LITTLE = 384, /* where a row is little work */
+    CHUNK_OF_LITTLE = 384, /* where a row is little work, or its copy serves other lines, too */
     LITTLE_BYTES = 4096,   /* of weights of a row */
     CHUNK_OF_MANY = 240,   /* with weights that no cache close by holds */
     TABLE = 8192,          /* addresses, about */
@@ -65,7 +65,8 @@ static void set_panels(qk_conv *c) {
 static void set_chunks(qk_conv *c) {
     const qk_conv form = row_of(c)->bytes != NULL ? in_bytes(c) : *c;
     const size_t weights = form.panel_bytes * c->n_panels;
-    int64_t rows = weights > 256u << 10 ? CHUNK_OF_MANY : weights <= LITTLE_BYTES ? CHUNK_OF_LITTLE : CHUNK;
+    const bool is_little = weights <= LITTLE_BYTES || (form.is_fused && c->kernel[1] > c->stride[1]);
+    int64_t rows = is_little ? CHUNK_OF_LITTLE : weights > 256u << 10 ? CHUNK_OF_MANY : CHUNK;
     rows = qk_larger(qk_smaller(rows, TABLE / (int64_t)form.n_taps), 6);
     const int64_t all = c->n * c->g * c->out[0] * c->out[1] * c->out[2] * qk_smaller((int64_t)c->n_panels, FEW_TASKS);
     rows = qk_smaller(rows, qk_larger(qk_ceil_div(all, FEW_TASKS), FEW_ROWS));
