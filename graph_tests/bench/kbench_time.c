@@ -37,9 +37,9 @@ static void run_once(const subject *s) {
         s->run(s->arg, omp_get_thread_num(), s->parts);
 }
 
-/* The others have emptied the caches: a short case runs once before it counts. */
+/* The others have filled the caches, with data of the same case or with their own: it runs once before it counts. */
 static void sample(subject *s, int round) {
-    if (s->repeats > 1) run_once(s);
+    run_once(s);
     const double start = now();
     for (size_t i = 0; i < s->repeats; i++)
         run_once(s);
