@@ -136,7 +136,7 @@ qdq_status qdqi_lower_cast(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) {
     row.convert[0] = to_floats ? qk_convert_choose(from, to, NULL) : NULL;
     if (row.convert[0] != NULL) {
         row.run = convert_run;
-        grain = QDQI_WALK_GRAIN_MOVE;
+        grain = QDQI_WALK_MOVES;
     } else {
         row.convert[0] = load_of(from, by);
         if (row.convert[0] == NULL || !store_of(to, by, near, &row.convert[1]))

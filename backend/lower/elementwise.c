@@ -132,6 +132,13 @@ static void not_run(const void *impl, const void *const *src, void *dst, int64_t
 
 /* ---- candidates ------------------------------------------------------------------------------------------------- */
 
+/* Of a row that moves, or by way of f32. */
+static int64_t grain_of(const qdqi_walk_row *row) {
+    for (uint32_t k = 0; k <= row->n_src; k++)
+        if (row->convert[k] != NULL) return 2 * GRAIN_COMPUTE;
+    return QDQI_WALK_MOVES;
+}
+
 static qdq_status walk(qdqi_lower *lw, const qdqi_op *op, const qdqi_walk_row *row, int64_t grain, qdq_error *err) {
     char note[96];
     if (snprintf(note, sizeof note, "native %s", op->schema->name) < 0) note[0] = '\0';
@@ -143,13 +150,13 @@ qdq_status qdqi_lower_select(qdqi_lower *lw, const uint32_t in[3], uint32_t out,
     qdqi_walk_row row = {
         .run = select_run, .n_src = 3, .may_share = 6, .kernel = (generic_fn *)qk_select_choose(bits / 8, NULL)};
     if (row.kernel == NULL) return qdqi_refuse(err, "select", "sub_byte_dtype");
-    return qdqi_lower_walk(lw, &row, in, NULL, out, QDQI_WALK_GRAIN_MOVE, "native Select", err);
+    return qdqi_lower_walk(lw, &row, in, NULL, out, QDQI_WALK_MOVES, "native Select", err);
 }
 
 static qdq_status lower_compare(qdqi_lower *lw, const qdqi_op *op, qk_compare_op kind, qdq_error *err) {
     qdqi_walk_row row = {.run = compare_run, .n_src = 2, .kernel = (generic_fn *)qk_compare_choose(kind, NULL)};
     QDQI_TRY(conversions(&row, lw, op->in, QDQ_DTYPE_BOOLEAN, err));
-    return walk(lw, op, &row, QDQI_WALK_GRAIN_MOVE, err);
+    return walk(lw, op, &row, grain_of(&row), err);
 }
 
 /* The slope is one value, one per channel, or broadcasts. */
@@ -168,7 +175,7 @@ static qdq_status lower_prelu(qdqi_lower *lw, const qdqi_op *op, qdq_error *err)
         qdqi_set_dense(&along);
     }
     const qdq_tensor_desc *views[] = {NULL, per_channel ? &along : NULL};
-    return qdqi_lower_walk(lw, &row, op->in, views, op->out[0], QDQI_WALK_GRAIN_MOVE, "native PReLU", err);
+    return qdqi_lower_walk(lw, &row, op->in, views, op->out[0], grain_of(&row), "native PReLU", err);
 }
 
 /* dst[…, i, …] = i: a constant vector, seen with strides of 0 */
@@ -215,7 +222,7 @@ static qdq_status lower_binary(qdqi_lower *lw, const qdqi_op *op, qdq_error *err
 
 static qdq_status lower_not(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) {
     const qdqi_walk_row row = {.run = not_run, .n_src = 1, .may_share = 1};
-    return walk(lw, op, &row, QDQI_WALK_GRAIN_MOVE, err);
+    return walk(lw, op, &row, QDQI_WALK_MOVES, err);
 }
 
 qdq_status qdqi_lower_elementwise(qdqi_lower *lw, const qdqi_op *op, qdq_error *err) {

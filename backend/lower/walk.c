@@ -155,6 +155,14 @@ static bool row_may_share(const void *impl, uint32_t k) {
 static const qdqi_step_ops row_ops = {
     .provider = "native", .run = row_run, .impl_destroy = qdqi_free, .may_share = row_may_share};
 
+/* Bytes that an element of the result moves. */
+static int64_t bytes_each(const qdqi_walk *w) {
+    int64_t bytes = w->elem_bytes[w->n_src];
+    for (uint32_t k = 0; k < w->n_src; k++)
+        bytes += w->step[k] * w->elem_bytes[k];
+    return bytes;
+}
+
 qdq_status qdqi_lower_walk(qdqi_lower *lw, const qdqi_walk_row *row, const uint32_t *in,
                            const qdq_tensor_desc *const *views, uint32_t out, int64_t grain, const char *note,
                            qdq_error *err) {
@@ -186,7 +194,7 @@ qdq_status qdqi_lower_walk(qdqi_lower *lw, const qdqi_walk_row *row, const uint3
     for (uint32_t k = 0; k <= n; k++)
         filled.dtype[k] = descs[k].dtype;
     QDQI_TRY(qdqi_walk_init(descs, n, &filled.walk, err));
-    filled.grain = grain;
+    filled.grain = grain == QDQI_WALK_MOVES ? QDQI_WALK_GRAIN_BYTES / bytes_each(&filled.walk) : grain;
     QDQI_TRY(qdqi_lower_write(lw, out, &descs[n], &bufs[n], err));
     qdqi_walk_row *impl = qdqi_malloc(sizeof *impl);
     if (impl == NULL) return QDQI_NO_MEMORY(err);

@@ -24,8 +24,9 @@ typedef struct qdqi_walk {
     int64_t strides_bytes[QDQI_WALK_ENDS][QDQ_MAX_NDIMS]; /* of the outer dims */
 } qdqi_walk;
 
-/* Elements that pay for another thread, where a function moves or converts them. */
-enum { QDQI_WALK_GRAIN_MOVE = 16 * 1024 };
+/* Bytes read and written that pay for another thread, where a function does little more than move them; the grain by which
+ * qdqi_lower_walk is told that it does no more. */
+enum { QDQI_WALK_GRAIN_BYTES = 160 * 1024, QDQI_WALK_MOVES = 0 };
 
 /* n elements. Runs on several threads at once, each with rows, or a piece of the only one, of its own. */
 typedef void qdqi_walk_fn(const void *impl, const void *const *src, void *dst, int64_t n);
@@ -57,7 +58,8 @@ typedef struct qdqi_walk_row {
 } qdqi_walk_row;
 
 /* Append the step that makes `out` of `in`. `views` (may be NULL, and each may be) are other descriptors of the same dense data:
- * a vector seen as dims of 1 around the channels. Threads get at least `grain` elements. Errors: UNSUPPORTED. */
+ * a vector seen as dims of 1 around the channels. Threads get at least `grain` elements, or what QDQI_WALK_MOVES says. Errors:
+ * UNSUPPORTED. */
 qdq_status qdqi_lower_walk(qdqi_lower *lw, const qdqi_walk_row *row, const uint32_t *in,
                            const qdq_tensor_desc *const *views, uint32_t out, int64_t grain, const char *note,
                            qdq_error *err);

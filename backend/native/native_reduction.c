@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { GRAIN_ELEMS = 16 * 1024, COLS = 512, MAX_PARTS = 16, MAX_PARTIALS = 4096 };
+enum { COLS = 512, MAX_PARTS = 16, MAX_PARTIALS = 4096 };
 
 /* A dim of the source in memory, after neighbours were joined. */
 typedef struct span {
@@ -174,13 +174,13 @@ static qdq_status run(const void *impl, void *const *bufs, const qdq_engine *eng
     if (job.scale < 0.0 && s->reduce.op == QK_REDUCE_MIN) job.reduce.op = QK_REDUCE_MAX;
     if (s->end.quantizes) job.quantum = qdqi_native_quantum_of(&s->end, bufs);
     const int64_t n_tasks = product(s->kept, s->n_kept) * s->col_blocks, work = s->n_results * s->count;
-    const int64_t threads = qdqi_threads_for(engine, work, GRAIN_ELEMS);
+    const int64_t threads = qdqi_threads_for(engine, work, QK_REDUCE_GRAIN);
     if (n_tasks >= threads || s->partials == QDQI_NO_ARG) {
-        qdqi_native_parallel(engine, n_tasks, work, GRAIN_ELEMS, some_tasks, &job);
+        qdqi_native_parallel(engine, n_tasks, work, QK_REDUCE_GRAIN, some_tasks, &job);
         return QDQ_OK;
     }
     job.n_parts = threads < MAX_PARTS ? threads : MAX_PARTS;
-    qdqi_native_parallel(engine, n_tasks * job.n_parts, work, GRAIN_ELEMS, some_parts, &job);
+    qdqi_native_parallel(engine, n_tasks * job.n_parts, work, QK_REDUCE_GRAIN, some_parts, &job);
     double *sums = bufs[s->partials];
     for (int64_t p = 1; p < job.n_parts; p++)
         for (int64_t i = 0; i < s->n_results; i++)

@@ -1,6 +1,7 @@
 /* Linear interpolation on kernels/resize, and nearest as a copy by index; in any layout without gaps. A source of 8 bits with one scale
  * is dequantized on the way. */
 #include "base/alloc.h"
+#include "kernels/move/move.h"
 #include "kernels/resize/resize.h"
 #include "native/native_rows.h"
 
@@ -14,6 +15,7 @@ enum {
     MAX_MOVING = 3,
     SHORT_RUN = 8,
     SHORT_BYTES = 64,
+    SHORT_RUN_BYTES = 16, /* what copying a run costs at least */
     NEAR_BYTES = 16 * 1024,
     MAX_PLACES = 16 * 1024
 };
@@ -34,10 +36,10 @@ typedef struct resize_impl {
     size_t src_bytes, dst_bytes;
     int32_t n_outer; /* axes around the inner piece, slowest first */
     axis outer[QDQ_MAX_NDIMS];
-    axis inner; /* a row that is resized, or elements beside each other that are not */
-    axis line;  /* in this case: the resized axis whose elements those are; n_dst 0: there is none */
-    int64_t n_tasks, n_results;
+    axis inner;   /* a row that is resized, or elements beside each other that are not */
+    axis line;    /* in this case: the resized axis whose elements those are; n_dst 0: there is none */
     bool is_copy; /* nothing has a weight, and all is stored as it is */
+    int64_t n_tasks, work, grain;
 } resize_impl;
 
 typedef struct resize_job {
@@ -194,7 +196,7 @@ static qdq_status run(const void *impl, void *const *bufs, const qdq_engine *eng
     if (s->end.quantizes) q = qdqi_native_quantum_of(&s->end, bufs);
     job.resize.factor = (float)(scale * (double)q.factor);
     job.resize.add = (float)((double)q.zp_first - zp * scale * (double)q.factor);
-    qdqi_native_parallel(engine, s->n_tasks, s->n_results, GRAIN_ELEMS, some_tasks, &job);
+    qdqi_native_parallel(engine, s->n_tasks, s->work, s->grain, some_tasks, &job);
     return QDQ_OK;
 }
 
@@ -270,6 +272,17 @@ static bool is_one_run(const axis *outer, const axis *inner) {
     return outer->lo == NULL && outer->n_dst > 0 && outer->src_step == inner->n_dst && outer->dst_step == inner->n_dst;
 }
 
+/* For the threads. Copies count by bytes. */
+static void set_work(resize_impl *s, int64_t n_results) {
+    s->work = n_results;
+    s->grain = GRAIN_ELEMS;
+    if (!s->is_copy) return;
+    const int64_t run = s->inner.lo == NULL && s->inner.n_dst > 0 ? s->inner.n_dst : 1,
+                  bytes = run * (int64_t)s->dst_bytes;
+    s->work = n_results / run * (bytes < SHORT_RUN_BYTES ? SHORT_RUN_BYTES : bytes);
+    s->grain = QK_MOVE_GRAIN_BYTES;
+}
+
 static qdq_status fill(resize_impl *s, qdqi_native_prim *prim, const qdqi_native_taps *taps, const qdqi_dnnl_md *x,
                        const qdqi_dnnl_md *y, const int32_t *order, const qdqi_dnnl_attr *attr, qdq_error *err) {
     int32_t inner = x->ndims - 1, n_moving = 0;
@@ -310,9 +323,9 @@ static qdq_status fill(resize_impl *s, qdqi_native_prim *prim, const qdqi_native
     s->is_copy &= attr == NULL || (!attr->src.has_scale && !attr->src.has_zp && !attr->dst.has_scale &&
                                    !attr->dst.has_zp && attr->n_posts == 0);
     QDQI_TRY(s->is_copy ? flatten_plane(s, err) : spread_line(s, err));
-    s->n_results = qdqi_native_n_elems(y);
     s->src_bytes = qdq_dtype_bits(x->dtype) / 8;
     s->dst_bytes = qdq_dtype_bits(y->dtype) / 8;
+    set_work(s, qdqi_native_n_elems(y));
     s->src = qdqi_native_add_md(prim, QDQI_DNNL_SRC, x);
     s->dst = qdqi_native_add_md(prim, QDQI_DNNL_DST, y);
     QDQI_TRY(qdqi_native_end_init(&s->end, prim, "resampling", x, y, order, 0, attr, &s->args, err));

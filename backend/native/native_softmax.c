@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-enum { GRAIN_ELEMS = 8 * 1024, ROOM = 4096, COLS = 64 };
+enum { ROOM = 4096, COLS = 64 };
 
 typedef struct softmax_impl {
     qk_softmax softmax;
@@ -67,7 +67,8 @@ static qdq_status run(const void *impl, void *const *bufs, const qdq_engine *eng
         job.softmax.dst_factor = q.factor;
         job.softmax.zp_first = q.zp_first;
     }
-    qdqi_native_parallel(engine, s->outer * s->col_blocks, s->outer * s->n * s->inner, GRAIN_ELEMS, some_lines, &job);
+    qdqi_native_parallel(engine, s->outer * s->col_blocks, s->outer * s->n * s->inner, QK_SOFTMAX_GRAIN, some_lines,
+                         &job);
     return QDQ_OK;
 }
 

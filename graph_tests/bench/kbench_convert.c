@@ -50,7 +50,7 @@ static void measure(kbench *b, qdq_dtype from, qdq_dtype to, const char *size, s
     const kbench_case k = {.name = name,
                            .read_bytes = n * bytes_of(from),
                            .write_bytes = n * bytes_of(to),
-                           .max_parts = kbench_worth(n, QDQI_WALK_GRAIN_MOVE),
+                           .max_parts = kbench_worth(n * (bytes_of(from) + bytes_of(to)), QDQI_WALK_GRAIN_BYTES),
                            .prepare = prepare,
                            .run = run,
                            .peer = peer,

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { GRAIN_ELEMS = 8 * 1024 };
+enum { COL_UNIT = 64 }; /* columns that stay together */
 
 typedef struct lines_case {
     qk_softmax softmax;
@@ -38,7 +38,7 @@ static qk_isa prepare(void *arg, int n_threads) {
 
 static void run_softmax(void *arg, int part, int n_parts) {
     const lines_case *c = arg;
-    size_t n, first = kbench_part(c->n_rows, c->cols ? 64 : 1, part, n_parts, &n);
+    size_t n, first = kbench_part(c->n_rows, c->cols ? COL_UNIT : 1, part, n_parts, &n);
     const size_t at = c->cols ? first : first * c->n;
     const char *x = c->src + at * bytes_of(c->src_type);
     char *y = c->dst + at * bytes_of(c->dst_type);
@@ -71,7 +71,7 @@ static bool has_floor(qdq_dtype src, qdq_dtype dst, size_t n, int how) {
 
 static void run_sum(void *arg, int part, int n_parts) {
     const lines_case *c = arg;
-    size_t n, first = kbench_part(c->n_rows, c->cols ? 64 : 1, part, n_parts, &n);
+    size_t n, first = kbench_part(c->n_rows, c->cols ? COL_UNIT : 1, part, n_parts, &n);
     float *y = (float *)(void *)c->dst + first;
     if (!c->cols) {
         for (size_t r = 0; r < n; r++)
@@ -143,11 +143,13 @@ static void measure(kbench *b, const lines_row *row) {
                              .src_scale = 0.04f,
                              .dst_factor = row->how & LOG ? 16.0f : 255.0f};
     c.reduce = (qk_reduce){.op = QK_REDUCE_SUM, .src = row->src};
+    const size_t worth = kbench_worth(n_src, is_sum ? QK_REDUCE_GRAIN : QK_SOFTMAX_GRAIN),
+                 units = c.cols ? (c.n_rows + COL_UNIT - 1) / COL_UNIT : c.n_rows;
     const kbench_case k = {.kernel = is_sum ? "reduce" : "softmax",
                            .name = name,
                            .read_bytes = n_src * bytes_of(row->src),
                            .write_bytes = n_dst * bytes_of(row->dst),
-                           .max_parts = kbench_worth(n_src, GRAIN_ELEMS),
+                           .max_parts = worth < units ? worth : units,
                            .prepare = prepare,
                            .run = is_sum ? run_sum : run_softmax,
                            .floor = has_floor(row->src, row->dst, row->n, row->how) ? floor_softmax : NULL,

@@ -85,10 +85,11 @@ static void measure(kbench *b, what w, const char *type, size_t bytes, int y_ste
     c.y = bytes == 4 ? (char *)kbench_floats(b, n) : kbench_buffer(b, n * bytes);
     c.dst = kbench_buffer(b, n * bytes);
     const size_t y_bytes = y_step ? n * bytes : 0;
+    const size_t read_bytes = n * bytes + y_bytes + (w == SELECT ? n : 0), write_bytes = w == COMPARE ? n : n * bytes;
     const kbench_case k = {.name = name,
-                           .read_bytes = n * bytes + y_bytes + (w == SELECT ? n : 0),
-                           .write_bytes = w == COMPARE ? n : n * bytes,
-                           .max_parts = kbench_worth(n, QDQI_WALK_GRAIN_MOVE),
+                           .read_bytes = read_bytes,
+                           .write_bytes = write_bytes,
+                           .max_parts = kbench_worth(read_bytes + write_bytes, QDQI_WALK_GRAIN_BYTES),
                            .prepare = prepare,
                            .run = w == SELECT    ? run_select
                                   : w == COMPARE ? run_compare

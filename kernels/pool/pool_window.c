@@ -76,7 +76,8 @@ int64_t qk_pool_work(const qk_pool *p) {
     int64_t work = p->n * p->c;
     for (int a = 0; a < 3; a++)
         work *= p->out[a] * p->kernel[a];
-    return p->is_global ? work / 4 : work;
+    if (p->is_global) return work / 4;
+    return p->is_max && p->channels_last ? work / 2 : work; /* nothing is shuffled or counted */
 }
 
 static uint8_t lowest(qdq_dtype d) {

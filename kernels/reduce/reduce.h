@@ -15,6 +15,9 @@
 extern "C" {
 #endif
 
+/* Elements for each thread that is asked. */
+#define QK_REDUCE_GRAIN (16 * 1024)
+
 typedef enum qk_reduce_op {
     QK_REDUCE_SUM,
     QK_REDUCE_ABS,

@@ -21,6 +21,9 @@
 extern "C" {
 #endif
 
+/* Elements for each thread that is asked. */
+#define QK_SOFTMAX_GRAIN (8 * 1024)
+
 typedef struct qk_softmax {
     qdq_dtype src, dst; /* F32 BF16 F16 U8 S8 */
     bool is_log, zero_of_inf;
