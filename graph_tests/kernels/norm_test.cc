@@ -153,7 +153,7 @@ TEST_F(Norm, RowsOfColumnsDoNotDependOnHowManyThereAre) {
 TEST_F(Norm, LinesDoNotDependOnTheirNeighbours) {
     for (qdq_dtype src : kRowTypes)
         for (qdq_dtype dst : kRowTypes)
-            for (size_t n : {5u, 16u, 96u, 770u, 5000u, 40000u}) {
+            for (size_t n : {5u, 16u, 20u, 96u, 770u, 5000u, 40000u}) {
                 const size_t n_rows = n > 1000 ? 6 : 11;
                 const qk_norm norm = request(src, dst, false);
                 EndedRow x(src, n * n_rows, 3 + n, 2.0f);

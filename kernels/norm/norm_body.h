@@ -141,16 +141,14 @@ QK_INLINE void sums_of_lines(qdq_dtype S, const char *x, size_t n_lines, size_t 
     }
 }
 
-/* n_lines lines' moments, and what is to be applied to them. What moments_of_bytes and moments_of_floats say, for four at once. */
-static void find_lines(const qk_norm *norm, const char *x, size_t n_lines, size_t n, line *lines, float *means,
-                       float *variances) {
-    const bool x8 = qkv_is_x8(norm->src);
+/* What n_lines lines' sums come to, and what is to be applied to them. What moments_of_bytes and moments_of_floats say, for four
+ * at once. */
+QK_INLINE void find_of_sums(const qk_norm *norm, bool x8, line_sums s, const char *x, size_t n_lines, size_t n,
+                            line *lines, float *means, float *variances) {
     const double flip = x8 ? (double)flip_of(norm->src) : 0.0;
     const double scale = x8 ? (double)norm->src_scale : 1.0, zp = x8 ? (double)norm->src_zp + flip : 0.0;
     const __m256d per_count = _mm256_set1_pd(1.0 / (double)n), zps = _mm256_set1_pd(zp);
     const __m256d scales = _mm256_set1_pd(scale), factors = _mm256_set1_pd(scale * (double)end_factor(norm));
-    line_sums s = {{0}, {0}};
-    QKV_BY_TYPE(norm->src, S, sums_of_lines((qdq_dtype)S, x, n_lines, n, &s));
     __m256d mean = _mm256_mul_pd(_mm256_loadu_pd(s.d), per_count);
     __m256d variance = _mm256_mul_pd(_mm256_loadu_pd(s.squares), per_count);
     if (norm->rms) { /* squares of u - zp */
@@ -200,6 +198,44 @@ static void find_lines(const qk_norm *norm, const char *x, size_t n_lines, size_
     }
 }
 
+static void find_lines(const qk_norm *norm, const char *x, size_t n_lines, size_t n, line *lines, float *means,
+                       float *variances) {
+    line_sums s = {{0}, {0}};
+    QKV_BY_TYPE(norm->src, S, sums_of_lines((qdq_dtype)S, x, n_lines, n, &s));
+    find_of_sums(norm, qkv_is_x8(norm->src), s, x, n_lines, n, lines, means, variances);
+}
+
+/* Lines of so few floats that what is found for each costs more than they do: all of it in one loop, without a call, whose next
+ * turns the processor begins meanwhile. */
+enum { NARROW = 32 };
+
+QK_INLINE part narrow_part(const float *x, size_t n) {
+    const size_t w = QKV_LANES;
+    part p = {qkv_zero(), qkv_zero()};
+    for (size_t i = 0; i < n; i += w) {
+        const qkv v = n - i >= w ? qkv_loadu(x + i) : qkv_loadu_n(x + i, n - i);
+        p.d = qkv_add(p.d, v);
+        p.squares = qkv_fma(v, v, p.squares);
+    }
+    return p;
+}
+
+static void narrow_rows(const qk_norm *norm, const float *src, float *dst, const affine *a, float *means,
+                        float *variances, size_t n_rows, size_t n) {
+    for (size_t r = 0; r < n_rows; r += LINES) {
+        const size_t some = n_rows - r < LINES ? n_rows - r : LINES;
+        const float *x = src + r * n;
+        part p[LINES];
+        line_sums s;
+        line l;
+        QK_FOUR_TIMES(k, p[k] = narrow_part(x + (k < some ? k : 0) * n, n)); /* past the last, the first again */
+        add_across(p, &s);
+        find_of_sums(norm, false, s, (const char *)x, some, n, &l, means == NULL ? NULL : means + r,
+                     variances == NULL ? NULL : variances + r);
+        apply_lines(QDQ_DTYPE_F32, QDQ_DTYPE_F32, (const char *)x, (char *)(dst + r * n), some, n, &l, a, false);
+    }
+}
+
 /* Do all results fit s32? No element is further than sqrt(n) deviations from the mean. Where there is a NaN, any result will do. */
 static bool are_small(const qk_norm *norm, const affine *a, size_t n) {
     qkv g = qkv_set(a->gamma == NULL ? 1.0f : 0.0f), b = qkv_zero();
@@ -220,6 +256,10 @@ static void rows(const qk_norm *norm, const void *src, void *dst, const float *g
     const affine a = {gamma, beta, end_factor(norm), end_add(norm)};
     line lines[2];
     if (n == 0) return;
+    if (n <= NARROW && norm->src == QDQ_DTYPE_F32 && norm->dst == QDQ_DTYPE_F32) {
+        narrow_rows(norm, src, dst, &a, means, variances, n_rows, n);
+        return;
+    }
     const bool small = qkv_is_x8(norm->dst) && n_rows >= LINES && are_small(norm, &a, n);
     for (size_t r = 0, found = 0; r < n_rows; r += step) {
         const size_t some = n_rows - r < step ? n_rows - r : step;
