@@ -1,5 +1,5 @@
 /* Loops over lines written by hand, as kbench_floor.h has it: no infinities, no NaN, no large means, whole vectors. Lines of n, a
- * multiple of 64. NULL where the machine has no AVX-512 with VBMI and VNNI. */
+ * multiple of 64. */
 #ifndef KBENCH_FLOOR_LINES_H
 #define KBENCH_FLOOR_LINES_H
 
@@ -20,7 +20,9 @@ typedef struct kbench_lines_floors {
     void (*norm_s8)(const int8_t *src, int8_t *dst, const float *gamma, const float *beta, size_t n_rows, size_t n);
 } kbench_lines_floors;
 
-const kbench_lines_floors *kbench_lines_floors_of_host(void);
+/* Those of the level that kernels are capped to: of AVX-512 with VBMI and VNNI, of AVX2 below that, or NULL. */
+const kbench_lines_floors *kbench_lines_floors_here(void);
+extern const kbench_lines_floors kbench_lines_floors_avx2;
 extern const kbench_lines_floors kbench_lines_floors_avx512vbmi;
 
 #ifdef __cplusplus

@@ -51,7 +51,7 @@ static void run_softmax(void *arg, int part, int n_parts) {
 
 static void floor_softmax(void *arg, int part, int n_parts) {
     const lines_case *c = arg;
-    const kbench_lines_floors *f = kbench_lines_floors_of_host();
+    const kbench_lines_floors *f = kbench_lines_floors_here();
     size_t n, first = kbench_part(c->n_rows, 1, part, n_parts, &n);
     const void *x = c->src + first * c->n * bytes_of(c->src_type);
     void *y = c->dst + first * c->n * bytes_of(c->dst_type);
@@ -65,7 +65,7 @@ static void floor_softmax(void *arg, int part, int n_parts) {
 
 static bool has_floor(qdq_dtype src, qdq_dtype dst, size_t n, int how) {
     const bool f32 = src == QDQ_DTYPE_F32 && (dst == QDQ_DTYPE_F32 || (dst == QDQ_DTYPE_U8 && n <= 4096));
-    return kbench_lines_floors_of_host() != NULL && how == 0 && n % 64 == 0 &&
+    return kbench_lines_floors_here() != NULL && how == 0 && n % 64 == 0 &&
            (f32 || (src == QDQ_DTYPE_S8 && dst == QDQ_DTYPE_U8));
 }
 

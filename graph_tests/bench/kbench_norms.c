@@ -65,7 +65,7 @@ static void run_lines(void *arg, int part, int n_parts) {
 
 static void floor_lines(void *arg, int part, int n_parts) {
     const norm_case *c = arg;
-    const kbench_lines_floors *f = kbench_lines_floors_of_host();
+    const kbench_lines_floors *f = kbench_lines_floors_here();
     size_t n, first = kbench_part(c->images, 1, part, n_parts, &n);
     const void *x = src_at(c, first * c->points);
     void *y = dst_at(c, first * c->points);
@@ -79,7 +79,7 @@ static void floor_lines(void *arg, int part, int n_parts) {
 
 static bool has_floor(const norm_row *row) {
     const bool f32 = row->src == QDQ_DTYPE_F32 && (row->dst == QDQ_DTYPE_F32 || row->dst == QDQ_DTYPE_S8);
-    return kbench_lines_floors_of_host() != NULL && row->how == LAYER && row->points % 64 == 0 &&
+    return kbench_lines_floors_here() != NULL && row->how == LAYER && row->points % 64 == 0 &&
            (f32 || (row->src == QDQ_DTYPE_S8 && row->dst == QDQ_DTYPE_S8));
 }
 
