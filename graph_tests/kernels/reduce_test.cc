@@ -112,6 +112,49 @@ TEST_F(Reduce, ProductsKeepTheRangeOfDoubles) {
         }
 }
 
+// A 0 anywhere in a long run makes its product one of the right sign, and NaN with an infinity before or behind it.
+TEST_F(Reduce, ProductsBehindAZero) {
+    const size_t n = 1500;
+    for (size_t zero : {0u, 5u, 255u, 300u, 1100u, 1499u})
+        for (size_t other : {1u, 290u, 1000u, 1498u})
+            for (float value : {1.0f, -3.0f, INFINITY, -INFINITY, NAN}) {
+                std::vector<float> x(n, 1.0f);
+                x[zero] = 0.0f;
+                x[other] = value;
+                const qk_reduce r = {QK_REDUCE_PROD, QDQ_DTYPE_F32, 0, 1};
+                each_level([&] {
+                    const double got = qk_reduce_choose(&r, nullptr)->run(&r, x.data(), n);
+                    if (!std::isfinite(value)) {
+                        EXPECT_TRUE(std::isnan(got)) << zero << " " << other << " " << value;
+                    } else {
+                        EXPECT_EQ(got, 0.0);
+                        EXPECT_EQ(std::signbit(got), value < 0) << zero << " " << other;
+                    }
+                });
+            }
+}
+
+// Zero points that leave no range for eight factors, or just so.
+TEST_F(Reduce, ProductsOfBytesTakeAnyZeroPointAndScale) {
+    const float zps[] = {0.0f, 128.0f, -1024.0f, 1025.0f, 1e6f};
+    for (qdq_dtype src : {QDQ_DTYPE_U8, QDQ_DTYPE_S8})
+        for (float zp : zps)
+            for (float size : {1.0f, 0.01f, -2.0f})
+                for (size_t n : {64u, 128u, 144u, 200u}) {
+                    std::vector<uint8_t> x(n);
+                    for (size_t i = 0; i < n; i++)
+                        x[i] = uint8_t(90 + i % 30);
+                    const qk_reduce r = {QK_REDUCE_PROD, src, zp, size / (1.0f + std::fabs(100.0f - zp))};
+                    double want = 1;
+                    for (uint8_t v : x)
+                        want *= (double(v) - double(zp)) * double(r.scale);
+                    each_level([&] {
+                        const double got = qk_reduce_choose(&r, nullptr)->run(&r, x.data(), n);
+                        ASSERT_NEAR(got, want, 1e-5 * std::fabs(want)) << zp << " " << size << " n" << n;
+                    });
+                }
+}
+
 // The extremes of bytes at every place of a run; rows that are apart.
 TEST_F(Reduce, ExtremesOfBytesAreSeenEverywhere) {
     for (qdq_dtype src : {QDQ_DTYPE_U8, QDQ_DTYPE_S8})

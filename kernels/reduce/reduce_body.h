@@ -111,69 +111,159 @@ QK_INLINE doubles high_doubles(qkv v) {
 #endif
 enum { DOUBLES = QKV_LANES / 2 };
 
-/* Four factors between these, or 0, have a product in f32 that is neither too small nor too large. (So have four of F16. A NaN may go
- * unseen here; the product is one all the same.) Less one, the bits of a 0 are the largest number. */
+/* Of two factors; then the product of eight is in f32 neither too small nor too large. */
 #define LEAST 0x1p-30f
 #define MOST  0x1p30f
-QK_INLINE bool four_fit(const qkv v[4]) {
-    const qkv a = qkv_abs(v[0]), b = qkv_abs(v[1]), c = qkv_abs(v[2]), d = qkv_abs(v[3]);
-    const qkv most = qkv_max(qkv_max(a, b), qkv_max(c, d));
+
+/* Of |products|. A NaN may go unseen; the product of all is one all the same. */
+typedef struct range {
+    qkv least, most;
+} range;
+
 #if defined(__AVX512F__)
-#define LESS_ONE(x) _mm512_sub_epi32(_mm512_castps_si512(x), _mm512_set1_epi32(1))
-    const __m512i least =
-        _mm512_min_epu32(_mm512_min_epu32(LESS_ONE(a), LESS_ONE(b)), _mm512_min_epu32(LESS_ONE(c), LESS_ONE(d)));
-    const __mmask16 fit = _mm512_cmp_ps_mask(most, qkv_set(MOST), _CMP_LE_OQ);
-    return _mm512_mask_cmpge_epu32_mask(fit, least, LESS_ONE(qkv_set(LEAST))) == 0xffff;
+/* Of magnitudes; NaNs are left out. */
+QK_INLINE qkv least_size(qkv least, qkv v) {
+    return _mm512_range_ps(v, least, 0xa);
+}
+QK_INLINE qkv most_size(qkv most, qkv v) {
+    return _mm512_range_ps(v, most, 0xb);
+}
+QK_INLINE bool all_within(range r) {
+    return (_mm512_cmp_ps_mask(r.least, qkv_set(LEAST), _CMP_GE_OQ) &
+            _mm512_cmp_ps_mask(r.most, qkv_set(MOST), _CMP_LE_OQ)) == 0xffff;
+}
+QK_INLINE bool any_zero(qkv v) {
+    return _mm512_cmp_ps_mask(v, qkv_set(0.0f), _CMP_EQ_OQ) != 0;
+}
+QK_INLINE qkv signs_with(qkv signs, qkv v) {
+    return _mm512_xor_ps(signs, v);
+}
+QK_INLINE qkv signed_by(qkv v, qkv signs) {
+    return _mm512_or_ps(v, _mm512_and_ps(signs, qkv_set(-0.0f)));
+}
 #else
-#define LESS_ONE(x) _mm256_sub_epi32(_mm256_castps_si256(x), _mm256_set1_epi32(1))
-    const __m256i least =
-        _mm256_min_epu32(_mm256_min_epu32(LESS_ONE(a), LESS_ONE(b)), _mm256_min_epu32(LESS_ONE(c), LESS_ONE(d)));
-    const __m256i low = _mm256_min_epu32(least, LESS_ONE(qkv_set(LEAST)));
-    const __m256i fits = _mm256_cmpeq_epi32(low, LESS_ONE(qkv_set(LEAST)));
-    return _mm256_movemask_ps(
-               _mm256_and_ps(_mm256_cmp_ps(most, qkv_set(MOST), _CMP_LE_OQ), _mm256_castsi256_ps(fits))) == 0xff;
+QK_INLINE qkv least_size(qkv least, qkv v) {
+    return _mm256_min_ps(qkv_abs(v), least);
+}
+QK_INLINE qkv most_size(qkv most, qkv v) {
+    return _mm256_max_ps(qkv_abs(v), most);
+}
+QK_INLINE bool all_within(range r) {
+    return _mm256_movemask_ps(_mm256_and_ps(_mm256_cmp_ps(r.least, qkv_set(LEAST), _CMP_GE_OQ),
+                                            _mm256_cmp_ps(r.most, qkv_set(MOST), _CMP_LE_OQ))) == 0xff;
+}
+QK_INLINE bool any_zero(qkv v) {
+    return _mm256_movemask_ps(_mm256_cmp_ps(v, qkv_set(0.0f), _CMP_EQ_OQ)) != 0;
+}
+QK_INLINE qkv signs_with(qkv signs, qkv v) {
+    return _mm256_xor_ps(signs, v);
+}
+QK_INLINE qkv signed_by(qkv v, qkv signs) {
+    return _mm256_or_ps(v, _mm256_and_ps(signs, qkv_set(-0.0f)));
+}
 #endif
-#undef LESS_ONE
+
+/* Lanes whose product is that of all so far. */
+typedef struct halves {
+    doubles low, high;
+} halves;
+
+QK_INLINE halves times(halves h, qkv v) {
+    return (halves){D(mul_pd)(h.low, low_doubles(v)), D(mul_pd)(h.high, high_doubles(v))};
 }
 
-QK_INLINE qkv factor_at(qdq_dtype S, const char *x, size_t m, qkv zp, qkv scale) {
-    qkv v = m == QKV_LANES ? qkv_load(S, x) : qkv_load_n(S, x, m);
-    if (qkv_is_x8(S)) v = qkv_mul(qkv_sub(v, zp), scale);
-    return v;
+QK_INLINE qkv factor_at(qdq_dtype S, const char *x, size_t m, qkv zp) {
+    const qkv v = m == QKV_LANES ? qkv_load(S, x) : qkv_load_n(S, x, m);
+    return qkv_is_x8(S) ? qkv_sub(v, zp) : v;
+}
+
+/* Factors together, and those whose range is looked at once. */
+enum { EIGHT = 8 * QKV_LANES, FACTORS = 2 * EIGHT };
+
+/* Of n, a multiple of EIGHT. False: *all is as before, for products are out of range. */
+QK_INLINE bool by_eights(qdq_dtype S, const char *x, size_t n, qkv zp, doubles scale, halves *all) {
+    const size_t w = QKV_LANES, b = qkv_bytes(S);
+    range r = {qkv_set(1.0f), qkv_set(1.0f)};
+    halves h = *all;
+    for (size_t i = 0; i < n; i += EIGHT) {
+        qkv p[4];
+        QK_FOUR_TIMES(k, p[k] = qkv_mul(factor_at(S, x + (i + 2 * k * w) * b, w, zp),
+                                        factor_at(S, x + (i + (2 * k + 1) * w) * b, w, zp)));
+        if (!qkv_is_x8(S)) QK_FOUR_TIMES(k, r = ((range){least_size(r.least, p[k]), most_size(r.most, p[k])}));
+        const qkv q = qkv_mul(qkv_mul(p[0], p[1]), qkv_mul(p[2], p[3]));
+        h = (halves){D(mul_pd)(h.low, qkv_is_x8(S) ? D(mul_pd)(low_doubles(q), scale) : low_doubles(q)),
+                     D(mul_pd)(h.high, qkv_is_x8(S) ? D(mul_pd)(high_doubles(q), scale) : high_doubles(q))};
+    }
+    if (!all_within(r)) return false;
+    *all = h;
+    return true;
+}
+
+/* Is one of n a 0, a multiple of EIGHT? *product is that of all, were there a 0: 0, or NaN because of an infinity or a NaN. */
+QK_INLINE bool has_zero(qdq_dtype S, const char *x, size_t n, qkv *product) {
+    const size_t w = QKV_LANES, b = qkv_bytes(S);
+    const qkv none = qkv_set(0.0f);
+    qkv least[4], zeros[4], signs[4];
+    QK_FOUR_TIMES(k, least[k] = qkv_set(INFINITY));
+    QK_FOUR_TIMES(k, zeros[k] = signs[k] = none);
+    for (size_t i = 0; i < n; i += 4 * w) {
+        qkv v[4];
+        QK_FOUR_TIMES(k, v[k] = qkv_load(S, x + (i + k * w) * b));
+        QK_FOUR_TIMES(k, least[k] = least_size(least[k], v[k]));
+        QK_FOUR_TIMES(k, zeros[k] = qkv_fma(v[k], none, zeros[k]));
+        QK_FOUR_TIMES(k, signs[k] = signs_with(signs[k], v[k]));
+    }
+    *product = signed_by(qkv_add(qkv_add(zeros[0], zeros[1]), qkv_add(zeros[2], zeros[3])),
+                         signs_with(signs_with(signs[0], signs[1]), signs_with(signs[2], signs[3])));
+    return any_zero(qkv_min(qkv_min(least[0], least[1]), qkv_min(least[2], least[3])));
+}
+
+/* Of n, a multiple of EIGHT. */
+QK_INLINE halves product_of_floats(qdq_dtype S, const char *x, size_t n) {
+    const doubles one = D(set1_pd)(1.0);
+    const qkv none = qkv_set(0.0f);
+    const size_t b = qkv_bytes(S);
+    halves all = {one, one};
+    for (size_t i = 0, m; i < n; i += m) {
+        qkv product;
+        m = n - i < FACTORS ? n - i : FACTORS;
+        if (by_eights(S, x + i * b, m, none, one, &all)) continue;
+        if (has_zero(S, x + i * b, m, &product)) {
+            all = times(all, product);
+            if (i + m == n) return all;
+            (void)has_zero(S, x + (i + m) * b, n - i - m, &product);
+            return times(all, product);
+        }
+        for (size_t k = 0; k < m; k += QKV_LANES)
+            all = times(all, qkv_load(S, x + (i + k) * b));
+    }
+    return all;
 }
 
 QK_INLINE double product_of(qdq_dtype S, const qk_reduce *reduce, const char *x, size_t n) {
     const size_t w = QKV_LANES, b = qkv_bytes(S);
     const qkv zp = qkv_set(reduce->zp), scale = qkv_set(reduce->scale);
-    doubles acc[4];
-    double lanes[DOUBLES], all = 1.0;
-    size_t i = 0;
-    QK_FOUR_TIMES(k, acc[k] = D(set1_pd)(1.0));
-    const float size = fabsf(reduce->scale);
-    const bool always = S == QDQ_DTYPE_F16 || (qkv_is_x8(S) && size >= LEAST && size <= MOST / 512.0f);
-    for (; n - i >= 4 * w; i += 4 * w) {
-        qkv v[4];
-        QK_FOUR_TIMES(k, v[k] = factor_at(S, x + (i + k * w) * b, w, zp, scale));
-        if (always || (!qkv_is_x8(S) && four_fit(v))) {
-            const qkv p = qkv_mul(qkv_mul(v[0], v[1]), qkv_mul(v[2], v[3]));
-            acc[0] = D(mul_pd)(acc[0], low_doubles(p));
-            acc[1] = D(mul_pd)(acc[1], high_doubles(p));
-            continue;
-        }
-        QK_FOUR_TIMES(k, acc[k] = D(mul_pd)(acc[k], low_doubles(v[k])));
-        QK_FOUR_TIMES(k, acc[k] = D(mul_pd)(acc[k], high_doubles(v[k])));
+    double lanes[DOUBLES], product = 1.0;
+    size_t i = qkv_is_x8(S) && fabsf(reduce->zp) > 1024.0f ? 0 : n / EIGHT * EIGHT;
+    halves all = {D(set1_pd)(1.0), D(set1_pd)(1.0)};
+    if (qkv_is_x8(
+            S)) { /* in f32 the product of eight integers, if none is far out, is within range; the scale follows */
+        const double two = (double)reduce->scale * (double)reduce->scale, eight = (two * two) * (two * two);
+        (void)by_eights(S, x, i, zp, D(set1_pd)(eight), &all);
+    } else {
+        all = product_of_floats(S, x, i);
     }
     for (; i < n; i += w) {
         const size_t m = n - i < w ? n - i : w;
-        const qkv v = qkv_keep(factor_at(S, x + i * b, m, zp, scale), m, qkv_set(1.0f));
-        acc[0] = D(mul_pd)(acc[0], low_doubles(v));
-        acc[1] = D(mul_pd)(acc[1], high_doubles(v));
+        qkv v = factor_at(S, x + i * b, m, zp);
+        if (qkv_is_x8(S)) v = qkv_mul(v, scale);
+        all = times(all, qkv_keep(v, m, qkv_set(1.0f)));
         if (m < w) break;
     }
-    D(storeu_pd)(lanes, D(mul_pd)(D(mul_pd)(acc[0], acc[1]), D(mul_pd)(acc[2], acc[3])));
+    D(storeu_pd)(lanes, D(mul_pd)(all.low, all.high));
     for (size_t k = 0; k < DOUBLES; k += 4)
-        all *= (lanes[k] * lanes[k + 1]) * (lanes[k + 2] * lanes[k + 3]);
-    return all;
+        product *= (lanes[k] * lanes[k + 1]) * (lanes[k + 2] * lanes[k + 3]);
+    return product;
 }
 
 /* A vector of columns. */
@@ -184,7 +274,8 @@ QK_INLINE void product_columns(qdq_dtype S, const qk_reduce *reduce, const char 
     memcpy(room, acc, m * sizeof *acc);
     doubles low = D(loadu_pd)(room), high = D(loadu_pd)(room + DOUBLES);
     for (size_t r = 0; r < rows; r++, x += stride * qkv_bytes(S)) {
-        const qkv v = factor_at(S, x, m, zp, scale);
+        qkv v = factor_at(S, x, m, zp);
+        if (qkv_is_x8(S)) v = qkv_mul(v, scale);
         low = D(mul_pd)(low, low_doubles(v));
         high = D(mul_pd)(high, high_doubles(v));
     }
