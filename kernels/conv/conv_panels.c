@@ -19,6 +19,7 @@ enum {
     LITTLE_BYTES = 4096,   /* of weights of a row */
     CHUNK_OF_MANY = 240,   /* with weights that no cache close by holds */
     TABLE = 8192,          /* addresses, about */
+    NARROW_FLOATS = 16,
     FEW_TASKS = 16,
     FEW_ROWS = 18 /* of a chunk that is not cut for the sake of more tasks */
 };
@@ -114,6 +115,8 @@ bool qk_conv_panels_init(qk_conv *c) {
     const qk_tile_row *const *row = c->is_float ? rows_of_floats : rows_of_ints;
     while (!qk_isa_has((*row)->isa)) /* the last is ref, which is always there */
         row++;
+    /* groups this narrow leave lanes of the wider level idle, and give its tiles too few sums at a time */
+    if (c->is_float && c->groups > 1 && c->oc <= NARROW_FLOATS && (*row)->lanes > 8) row++;
     c->row = *row;
     const int64_t unit = (int64_t)(*row)->unit;
     flatten(c);
