@@ -138,6 +138,8 @@ qk_conv_end qk_conv_end_of(const qk_conv *c, const qk_conv_run *r, size_t slot, 
     const float *scales = (const float *)(const void *)((const char *)r->terms + end_at(c));
     const ptrdiff_t bytes = p->dst == QDQ_DTYPE_F32 ? 4 : 1;
     const bool is_signed = p->dst == QDQ_DTYPE_S8;
+    /* a lone pixel may have any stride, but loops end at the address behind the last one */
+    const ptrdiff_t stride = p->dst_stride != 0 ? p->dst_stride : c->groups * c->oc;
     return (qk_conv_end){.scale = p->has_scale ? scales + slot : NULL,
                          .bias = p->bias != NULL || bytes == 1 ? scales + c->n_slots + slot : NULL,
                          .shift = p->shift,
@@ -155,7 +157,7 @@ qk_conv_end qk_conv_end_of(const qk_conv *c, const qk_conv_run *r, size_t slot, 
                          .n_cols = n_cols,
                          .dst =
                              (uint8_t *)p->dst_data + ((ptrdiff_t)pixel * p->dst_stride + (ptrdiff_t)channel) * bytes,
-                         .step = p->dst_stride * bytes};
+                         .step = stride * bytes};
 }
 
 void qk_conv_run_tasks(const qk_conv *c, const qk_conv_run *r, size_t first, size_t n, void *scratch) {

@@ -1,6 +1,6 @@
 #include "kernels/simd/vec256.h"
 
-#include "kernels/gemm/gemm_digits.h"
+#include "kernels/gemm/gemm_digits_begin_body.h"
 
 QK_INLINE __m256i even_first(__m256i x) {
     return _mm256_permutevar8x32_epi32(x, _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));

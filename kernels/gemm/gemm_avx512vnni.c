@@ -1,6 +1,6 @@
 #include "kernels/simd/vec512.h"
 
-#include "kernels/gemm/gemm_digits.h"
+#include "kernels/gemm/gemm_digits_begin_body.h"
 
 QK_INLINE __m512i even_first(__m512i x) {
     return _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15), x);

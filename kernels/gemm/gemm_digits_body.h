@@ -16,7 +16,7 @@
 #ifndef QK_GEMM_DIGITS_BODY_H
 #define QK_GEMM_DIGITS_BODY_H
 
-#include "kernels/gemm/gemm_digits.h"
+#include "kernels/gemm/gemm_digits_begin_body.h"
 
 #define SPREAD 64.0f
 enum { ROWS = 8, PART = 1024, RUNS = 64 };

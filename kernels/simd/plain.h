@@ -19,7 +19,7 @@ typedef struct qk_plain {
     int32_t zp;                /* -255 … 255 */
     uint8_t low, high;         /* as bytes of dst */
     void *dst_data;            /* of row 0, column 0 */
-    ptrdiff_t dst_stride;      /* of rows; elements of a row are consecutive */
+    ptrdiff_t dst_stride;      /* of rows, anything for a lone one; elements of a row are consecutive */
 } qk_plain;
 
 #endif

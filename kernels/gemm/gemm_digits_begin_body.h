@@ -1,6 +1,6 @@
 /* What the code before gemm_digits_body.h is about. Over the names of simd/vec512.h or vec256.h. */
-#ifndef QK_GEMM_DIGITS_H
-#define QK_GEMM_DIGITS_H
+#ifndef QK_GEMM_DIGITS_BEGIN_BODY_H
+#define QK_GEMM_DIGITS_BEGIN_BODY_H
 
 #include "kernels/gemm/gemm_row.h"
 
