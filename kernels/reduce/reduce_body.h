@@ -88,6 +88,26 @@ QK_INLINE double piece(qk_reduce_op op, qdq_dtype S, const char *x, size_t n, qk
     return (double)qkv_hsum(qkv_add(qkv_add(acc[0], acc[1]), qkv_add(acc[2], acc[3])));
 }
 
+/* ---- vectors of bytes ---- */
+
+#if defined(__AVX512F__)
+enum { BYTES = 64 };
+#define B(name) _mm512_##name
+typedef __m512i bytes;
+#define BYTES_AT(p)    _mm512_loadu_si512(p)
+#define BYTES_TO(p, v) _mm512_storeu_si512(p, v)
+#define BYTES_XOR      _mm512_xor_si512
+#define BYTES_AND      _mm512_and_si512
+#else
+enum { BYTES = 32 };
+#define B(name)        _mm256_##name
+typedef __m256i bytes;
+#define BYTES_AT(p)    _mm256_loadu_si256((const __m256i *)(const void *)(p))
+#define BYTES_TO(p, v) _mm256_storeu_si256((__m256i *)(void *)(p), v)
+#define BYTES_XOR      _mm256_xor_si256
+#define BYTES_AND      _mm256_and_si256
+#endif
+
 /* ---- products, in f64 at once: their range is not that of f32 ---- */
 
 #if defined(__AVX512F__)
@@ -181,18 +201,16 @@ QK_INLINE qkv factor_at(qdq_dtype S, const char *x, size_t m, qkv zp) {
 enum { EIGHT = 8 * QKV_LANES, FACTORS = 2 * EIGHT };
 
 /* Of n, a multiple of EIGHT. False: *all is as before, for products are out of range. */
-QK_INLINE bool by_eights(qdq_dtype S, const char *x, size_t n, qkv zp, doubles scale, halves *all) {
+QK_INLINE bool by_eights(qdq_dtype S, const char *x, size_t n, halves *all) {
     const size_t w = QKV_LANES, b = qkv_bytes(S);
     range r = {qkv_set(1.0f), qkv_set(1.0f)};
     halves h = *all;
     for (size_t i = 0; i < n; i += EIGHT) {
+        const char *at = x + i * b;
         qkv p[4];
-        QK_FOUR_TIMES(k, p[k] = qkv_mul(factor_at(S, x + (i + 2 * k * w) * b, w, zp),
-                                        factor_at(S, x + (i + (2 * k + 1) * w) * b, w, zp)));
-        if (!qkv_is_x8(S)) QK_FOUR_TIMES(k, r = ((range){least_size(r.least, p[k]), most_size(r.most, p[k])}));
-        const qkv q = qkv_mul(qkv_mul(p[0], p[1]), qkv_mul(p[2], p[3]));
-        h = (halves){D(mul_pd)(h.low, qkv_is_x8(S) ? D(mul_pd)(low_doubles(q), scale) : low_doubles(q)),
-                     D(mul_pd)(h.high, qkv_is_x8(S) ? D(mul_pd)(high_doubles(q), scale) : high_doubles(q))};
+        QK_FOUR_TIMES(k, p[k] = qkv_mul(qkv_load(S, at + 2 * k * w * b), qkv_load(S, at + (2 * k + 1) * w * b)));
+        QK_FOUR_TIMES(k, r = ((range){least_size(r.least, p[k]), most_size(r.most, p[k])}));
+        h = times(h, qkv_mul(qkv_mul(p[0], p[1]), qkv_mul(p[2], p[3])));
     }
     if (!all_within(r)) return false;
     *all = h;
@@ -221,13 +239,12 @@ QK_INLINE bool has_zero(qdq_dtype S, const char *x, size_t n, qkv *product) {
 /* Of n, a multiple of EIGHT. */
 QK_INLINE halves product_of_floats(qdq_dtype S, const char *x, size_t n) {
     const doubles one = D(set1_pd)(1.0);
-    const qkv none = qkv_set(0.0f);
     const size_t b = qkv_bytes(S);
     halves all = {one, one};
     for (size_t i = 0, m; i < n; i += m) {
         qkv product;
         m = n - i < FACTORS ? n - i : FACTORS;
-        if (by_eights(S, x + i * b, m, none, one, &all)) continue;
+        if (by_eights(S, x + i * b, m, &all)) continue;
         if (has_zero(S, x + i * b, m, &product)) {
             all = times(all, product);
             if (i + m == n) return all;
@@ -240,19 +257,42 @@ QK_INLINE halves product_of_floats(qdq_dtype S, const char *x, size_t n) {
     return all;
 }
 
+enum { ZP_MOST = 1024 };
+
+/* The bytes of a vector less zp, two and two multiplied. */
+QK_INLINE void pairs_of_bytes(const char *x, bytes flip, bytes zp, qkv out[2]) {
+    const bytes v = BYTES_XOR(BYTES_AT(x), flip), first = B(set1_epi32)(0xffff);
+    const bytes even = B(sub_epi16)(BYTES_AND(v, B(set1_epi16)(0xff)), zp), odd = B(sub_epi16)(B(srli_epi16)(v, 8), zp);
+    const bytes low = BYTES_AND(odd, first);
+    out[0] = B(cvtepi32_ps)(B(madd_epi16)(even, low));
+    out[1] = B(cvtepi32_ps)(B(madd_epi16)(even, BYTES_XOR(odd, low)));
+}
+
+/* Of n, a multiple of EIGHT: in f32 the product of eight integers is never out of range; the scale follows. */
+QK_INLINE halves product_of_bytes(const qk_reduce *reduce, const char *x, size_t n) {
+    const bool is_signed = reduce->src == QDQ_DTYPE_S8;
+    const int zp_is = n == 0 ? 0 : (int)reduce->zp + (is_signed ? 128 : 0);
+    const bytes flip = B(set1_epi8)((char)(is_signed ? -128 : 0)), zp = B(set1_epi16)((short)zp_is); /* of 0 ... 255 */
+    const double two = (double)reduce->scale * (double)reduce->scale, eight = (two * two) * (two * two);
+    const doubles scale = D(set1_pd)(eight), one = D(set1_pd)(1.0);
+    halves all = {one, one};
+    for (size_t i = 0; i < n; i += EIGHT) {
+        qkv p[4];
+        pairs_of_bytes(x + i, flip, zp, p);
+        pairs_of_bytes(x + i + BYTES, flip, zp, p + 2);
+        const qkv q = qkv_mul(qkv_mul(p[0], p[1]), qkv_mul(p[2], p[3]));
+        all.low = D(mul_pd)(all.low, D(mul_pd)(low_doubles(q), scale));
+        all.high = D(mul_pd)(all.high, D(mul_pd)(high_doubles(q), scale));
+    }
+    return all;
+}
+
 QK_INLINE double product_of(qdq_dtype S, const qk_reduce *reduce, const char *x, size_t n) {
     const size_t w = QKV_LANES, b = qkv_bytes(S);
     const qkv zp = qkv_set(reduce->zp), scale = qkv_set(reduce->scale);
     double lanes[DOUBLES], product = 1.0;
-    size_t i = qkv_is_x8(S) && fabsf(reduce->zp) > 1024.0f ? 0 : n / EIGHT * EIGHT;
-    halves all = {D(set1_pd)(1.0), D(set1_pd)(1.0)};
-    if (qkv_is_x8(
-            S)) { /* in f32 the product of eight integers, if none is far out, is within range; the scale follows */
-        const double two = (double)reduce->scale * (double)reduce->scale, eight = (two * two) * (two * two);
-        (void)by_eights(S, x, i, zp, D(set1_pd)(eight), &all);
-    } else {
-        all = product_of_floats(S, x, i);
-    }
+    size_t i = qkv_is_x8(S) && fabsf(reduce->zp) > ZP_MOST ? 0 : n / EIGHT * EIGHT;
+    halves all = qkv_is_x8(S) ? product_of_bytes(reduce, x, i) : product_of_floats(S, x, i);
     for (; i < n; i += w) {
         const size_t m = n - i < w ? n - i : w;
         qkv v = factor_at(S, x + i * b, m, zp);
@@ -286,22 +326,6 @@ QK_INLINE void product_columns(qdq_dtype S, const qk_reduce *reduce, const char 
 #undef D
 
 /* ---- bytes as they are ---- */
-
-#if defined(__AVX512F__)
-enum { BYTES = 64 };
-#define B(name) _mm512_##name
-typedef __m512i bytes;
-#define BYTES_AT(p)    _mm512_loadu_si512(p)
-#define BYTES_TO(p, v) _mm512_storeu_si512(p, v)
-#define BYTES_XOR      _mm512_xor_si512
-#else
-enum { BYTES = 32 };
-#define B(name)        _mm256_##name
-typedef __m256i bytes;
-#define BYTES_AT(p)    _mm256_loadu_si256((const __m256i *)(const void *)(p))
-#define BYTES_TO(p, v) _mm256_storeu_si256((__m256i *)(void *)(p), v)
-#define BYTES_XOR      _mm256_xor_si256
-#endif
 
 /* The extreme byte of n, which are at least one, as a number. */
 QK_INLINE int extreme_of(const char *x, size_t n, bool is_max, bool is_signed) {
