@@ -282,6 +282,13 @@ static void one_lot(const row_job *j, lot *l) {
                 l->rows[l->n++] = row_of(j, kd, kh) + kw * j->p->dilation[2];
 }
 
+/* Along w: where windows have no holes, none is if the first and the last one are not. */
+static bool none_is_empty(const row_job *j) {
+    if (j->lo == 0 && j->hi == j->span) return true;
+    const window first = window_at(j->p, 2, j->ow), last = window_at(j->p, 2, j->ow + j->n_out - 1);
+    return j->p->dilation[2] == 1 && first.end > first.first && last.end > last.first;
+}
+
 static void max_row(const row_job *j, uint8_t *dst, char *scratch) {
     const qk_pool *p = j->p;
     bool is_signed = p->src == QDQ_DTYPE_S8;
@@ -322,7 +329,7 @@ static void max_row(const row_job *j, uint8_t *dst, char *scratch) {
         for (size_t i = 0; i < (size_t)j->n_out; i++)
             dst[i] = best[i * stride];
     requantize(j->q, dst, (size_t)j->n_out);
-    if (j->lo == 0 && j->hi == j->span && j->n_rows > 0) return;
+    if (j->n_rows > 0 && none_is_empty(j)) return;
     for (int64_t i = 0; i < j->n_out; i++) { /* windows in the padding */
         window w = window_at(p, 2, j->ow + i);
         if (j->n_rows == 0 || w.end == w.first) dst[i] = lowest(p->dst);
