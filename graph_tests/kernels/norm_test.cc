@@ -185,6 +185,27 @@ TEST_F(Norm, LinesDoNotDependOnTheirNeighbours) {
             }
 }
 
+// The largest sums that are taken in 32 bits: as many bytes as go there, all of them the largest.
+TEST_F(Norm, SumsOfBytesDoNotOverflow) {
+    for (qdq_dtype src : {QDQ_DTYPE_U8, QDQ_DTYPE_S8}) {
+        const qk_norm norm = request(src, QDQ_DTYPE_F32, false);
+        const size_t n = 32768 + 17;
+        const std::vector<uint8_t> x(2 * n, src == QDQ_DTYPE_U8 ? 255 : 127);
+        each_level([&] {
+            std::vector<float> y(2 * n);
+            for (size_t length : {n, size_t(32768)}) {
+                float means[2], variances[2];
+                qk_norm_choose(&norm, nullptr)
+                    ->rows(&norm, x.data(), y.data(), nullptr, nullptr, means, variances, 2, length);
+                for (int r = 0; r < 2; r++) {
+                    EXPECT_NEAR(double(means[r]), (double(x[0]) - double(norm.src_zp)) * double(norm.src_scale), 1e-5);
+                    EXPECT_NEAR(double(variances[r]), 0.0, 1e-9);
+                }
+            }
+        });
+    }
+}
+
 // Results beyond s32 saturate on the right side, whether the kernel has looked at gamma and beta or not.
 TEST_F(Norm, HugeResultsSaturate) {
     for (qdq_dtype src : {QDQ_DTYPE_F32, QDQ_DTYPE_S8})

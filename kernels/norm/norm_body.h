@@ -130,6 +130,13 @@ QK_INLINE void sums_of_lines(qdq_dtype S, const char *x, size_t n_lines, size_t 
         add_across(p, s);
         return;
     }
+    if (qkv_is_x8(S) && n <= BLOCK_X8) {
+        byte_part p[LINES];
+        for (size_t k = 0; k < LINES; k++)
+            p[k] = k < n_lines ? add_bytes((const uint8_t *)x + k * b, n, flip_of(S)) : no_bytes();
+        add_bytes_across(p, s);
+        return;
+    }
     for (size_t k = 0; k < n_lines; k++) {
         sums one = {0.0, 0.0};
         if (qkv_is_x8(S))

@@ -8,6 +8,7 @@
 
 #include "kernels/norm/norm_row.h"
 #include "kernels/simd/vec.h"
+#include "kernels/simd/wide.h"
 
 #include <math.h>
 
@@ -99,74 +100,109 @@ QK_INLINE uint8_t flip_of(qdq_dtype S) {
     return S == QDQ_DTYPE_S8 ? 0x80 : 0;
 }
 
+/* In vectors yet: sums in lanes of 64 bits, what is added for squares in lanes of 32. */
+typedef struct byte_part {
+    qkw_i sum, squares;
+} byte_part;
+
+QK_INLINE byte_part no_bytes(void) {
+    return (byte_part){QKW(set1_epi8)(0), QKW(set1_epi8)(0)};
+}
+
 /* Over at most BLOCK_X8 bytes. */
-QK_INLINE sums add_bytes(const uint8_t *x, size_t n, uint8_t flip) {
-    int64_t sum = 0, squares = 0;
+QK_INLINE byte_part add_bytes(const uint8_t *x, size_t n, uint8_t flip) {
+    const qkw_i f = QKW(set1_epi8)((char)flip), zero = QKW(set1_epi8)(0);
+    qkw_i s = zero, q = zero;
     size_t i = 0;
 #if defined(__AVX512F__)
-    const __m512i f = _mm512_set1_epi8((char)flip), zero = _mm512_setzero_si512();
-    __m512i s = zero, q = zero;
-#if defined(__AVX512VNNI__)
-    const __m512i half = _mm512_set1_epi8(-128); /* u (u - 128): the second factor is signed */
     for (; i < n; i += 64) {
         const __mmask64 lanes = n - i >= 64 ? ~(__mmask64)0 : ((__mmask64)1 << (n - i)) - 1;
         __m512i u = _mm512_xor_si512(_mm512_maskz_loadu_epi8(lanes, x + i), f);
         if (n - i < 64) u = _mm512_maskz_mov_epi8(lanes, u);
         s = _mm512_add_epi64(s, _mm512_sad_epu8(u, zero));
-        q = _mm512_dpbusd_epi32(q, u, _mm512_xor_si512(u, half));
-    }
-    sum = _mm512_reduce_add_epi64(s);
-    squares = _mm512_reduce_add_epi32(q) + 128 * sum;
+#if defined(__AVX512VNNI__) /* u (u - 128): the second factor is signed */
+        q = _mm512_dpbusd_epi32(q, u, _mm512_xor_si512(u, _mm512_set1_epi8(-128)));
 #else
-    for (; i < n; i += 64) {
-        const __mmask64 lanes = n - i >= 64 ? ~(__mmask64)0 : ((__mmask64)1 << (n - i)) - 1;
-        __m512i u = _mm512_xor_si512(_mm512_maskz_loadu_epi8(lanes, x + i), f);
-        if (n - i < 64) u = _mm512_maskz_mov_epi8(lanes, u);
         const __m512i lo = _mm512_unpacklo_epi8(u, zero), hi = _mm512_unpackhi_epi8(u, zero);
-        s = _mm512_add_epi64(s, _mm512_sad_epu8(u, zero));
         q = _mm512_add_epi32(q, _mm512_add_epi32(_mm512_madd_epi16(lo, lo), _mm512_madd_epi16(hi, hi)));
-    }
-    sum = _mm512_reduce_add_epi64(s);
-    squares = (int64_t)(uint32_t)_mm512_reduce_add_epi32(q);
 #endif
+    }
 #else
-    const __m256i f = _mm256_set1_epi8((char)flip), zero = _mm256_setzero_si256();
-    __m256i s = zero, q = zero;
     for (; n - i >= 32; i += 32) {
         const __m256i u = _mm256_xor_si256(_mm256_loadu_si256((const __m256i *)(x + i)), f);
         const __m256i lo = _mm256_unpacklo_epi8(u, zero), hi = _mm256_unpackhi_epi8(u, zero);
         s = _mm256_add_epi64(s, _mm256_sad_epu8(u, zero));
         q = _mm256_add_epi32(q, _mm256_add_epi32(_mm256_madd_epi16(lo, lo), _mm256_madd_epi16(hi, hi)));
     }
-    if (n - i >= 16) {
-        const __m256i u =
-            _mm256_cvtepu8_epi16(_mm_xor_si128(_mm_loadu_si128((const __m128i *)(x + i)), _mm256_castsi256_si128(f)));
+    while (i < n) {
+        const size_t m = n - i < 16 ? n - i : 16;
+        __m128i v;
+        if (n >= 16) { /* the last of 16 bytes */
+            const __m128i at = _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+            v = _mm_loadu_si128((const __m128i *)(x + i + m - 16));
+            v = _mm_xor_si128(v, _mm256_castsi256_si128(f));
+            v = _mm_and_si128(v, _mm_cmpgt_epi8(at, _mm_set1_epi8((char)(15 - (int)m))));
+        } else {
+            uint8_t room[16] = {0};
+            for (size_t k = 0; k < n; k++)
+                room[k] = x[k] ^ flip;
+            v = _mm_loadu_si128((const __m128i *)room);
+        }
+        const __m256i u = _mm256_cvtepu8_epi16(v);
         s = _mm256_add_epi64(s, _mm256_sad_epu8(u, zero));
         q = _mm256_add_epi32(q, _mm256_madd_epi16(u, u));
-        i += 16;
-    }
-    __m128i t = _mm_add_epi64(_mm256_castsi256_si128(s), _mm256_extracti128_si256(s, 1));
-    __m128i r = _mm_add_epi32(_mm256_castsi256_si128(q), _mm256_extracti128_si256(q, 1));
-    t = _mm_add_epi64(t, _mm_unpackhi_epi64(t, t));
-    r = _mm_add_epi32(r, _mm_unpackhi_epi64(r, r));
-    r = _mm_add_epi32(r, _mm_shuffle_epi32(r, 1));
-    sum = _mm_cvtsi128_si64(t);
-    squares = (int64_t)(uint32_t)_mm_cvtsi128_si32(r);
-    for (; i < n; i++) {
-        const int64_t u = x[i] ^ flip;
-        sum += u;
-        squares += u * u;
+        i += m;
     }
 #endif
-    return (sums){(double)sum, (double)squares};
+    return (byte_part){s, q};
 }
+
+#if defined(__AVX512F__)
+#define HALF(op, v) _mm256_##op(_mm512_castsi512_si256(v), _mm512_extracti64x4_epi64(v, 1))
+#else
+#define HALF(op, v) (v)
+#endif
+
+/* Integers below 2^52. */
+QK_INLINE __m256d doubles_of(__m256i v) {
+    const __m256d two52 = _mm256_set1_pd(0x1p52);
+    return _mm256_sub_pd(_mm256_castsi256_pd(_mm256_or_si256(v, _mm256_castpd_si256(two52))), two52);
+}
+
+/* Four parts to four sums each. */
+QK_INLINE void add_bytes_across(const byte_part p[LINES], line_sums *s) {
+    __m256i d[LINES], q[LINES];
+    QK_FOUR_TIMES(k, {
+        d[k] = HALF(add_epi64, p[k].sum);
+        q[k] = HALF(add_epi32, p[k].squares);
+    });
+#define BOTH(bits, a, b) _mm256_add_epi##bits(_mm256_unpacklo_epi##bits(a, b), _mm256_unpackhi_epi##bits(a, b))
+    const __m256i d01 = BOTH(64, d[0], d[1]), d23 = BOTH(64, d[2], d[3]);
+    const __m256i q01 = BOTH(32, q[0], q[1]), q23 = BOTH(32, q[2], q[3]);
+#undef BOTH
+    const __m256i sum =
+        _mm256_add_epi64(_mm256_permute2x128_si256(d01, d23, 0x20), _mm256_permute2x128_si256(d01, d23, 0x31));
+    const __m256i all = _mm256_add_epi32(_mm256_unpacklo_epi64(q01, q23), _mm256_unpackhi_epi64(q01, q23));
+    const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
+#if defined(__AVX512VNNI__)
+    const __m256i squares = _mm256_add_epi64(_mm256_cvtepi32_epi64(four), _mm256_slli_epi64(sum, 7));
+#else
+    const __m256i squares = _mm256_cvtepu32_epi64(four);
+#endif
+    _mm256_storeu_pd(s->d, doubles_of(sum));
+    _mm256_storeu_pd(s->squares, doubles_of(squares));
+}
+#undef HALF
 
 static sums sums_of_bytes(const uint8_t *x, size_t n, uint8_t flip) {
     sums s = {0.0, 0.0};
     for (size_t i = 0; i < n; i += BLOCK_X8) {
-        const sums some = add_bytes(x + i, n - i < BLOCK_X8 ? n - i : BLOCK_X8, flip);
-        s.d += some.d;
-        s.squares += some.squares;
+        const byte_part p[LINES] = {add_bytes(x + i, n - i < BLOCK_X8 ? n - i : BLOCK_X8, flip), no_bytes(), no_bytes(),
+                                    no_bytes()};
+        line_sums some;
+        add_bytes_across(p, &some);
+        s.d += some.d[0];
+        s.squares += some.squares[0];
     }
     return s;
 }
