@@ -9,7 +9,7 @@ target_link_libraries(qdq_test_dnnl_graph PRIVATE qdq_flags qdq_dnnl_graph qdq D
     GTest::gtest_main ${CMAKE_DL_LIBS})
 target_compile_definitions(qdq_test_dnnl_graph PRIVATE ${QDQ_TEST_DEFINITIONS})
 target_include_directories(qdq_test_dnnl_graph PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}")
-target_compile_options(qdq_test_dnnl_graph PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Og>)
+target_compile_options(qdq_test_dnnl_graph PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-Og>)
 foreach(SET "dnnl_graph -Concurrency*" "concurrency Concurrency*")
     separate_arguments(SET)
     list(GET SET 0 LABEL)

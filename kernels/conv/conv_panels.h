@@ -12,7 +12,8 @@ enum {
     QK_CONV_PARTS = 64,     /* kinds of rows of a chunk, by the taps that they have */
     QK_CONV_SHORT_RUN = 12, /* bytes of a tap */
     QK_CONV_NARROW = 28,    /* pixels of a line of outputs … */
-    QK_CONV_LINES = 4       /* … of which so many have tiles of their first columns, and of the last */
+    QK_CONV_LINES = 4,      /* … of which so many have tiles of their first columns, and of the last … */
+    QK_CONV_LITTLE = 12288  /* … where a row is more work than so many bytes of weights */
 };
 
 static inline const qk_tile_row *row_of(const qk_conv *c) {
@@ -58,7 +59,8 @@ static inline size_t most_taps(const qk_conv *c) {
 
 /* Are there columns whose taps are padding, and few enough others that it is worth to have tiles of them? */
 static inline bool qk_conv_sorts(const qk_conv *c) {
-    return !c->transposed && !c->is_fused && c->kernel[2] > 1 && c->out[2] <= QK_CONV_NARROW;
+    return !c->transposed && !c->is_fused && c->kernel[2] > 1 && c->out[2] <= QK_CONV_NARROW &&
+           c->n_taps * c->tap_k * c->panel_cols * 4 > QK_CONV_LITTLE;
 }
 
 /* What a thread has of memory, from `at` on. */
