@@ -2,7 +2,7 @@
 #include "kernels/simd/avx512_x8.h"
 
 /* Four vectors of columns by up to four rows of sums. The weights of a run are at most 16 KiB: rows beyond four find them in L1. */
-enum { LANES = 16, ROWS = 4, ROWS_AT_ONCE = 32, AHEAD_BYTES = 2048 };
+enum { LANES = 16, ROWS = 4, AHEAD_BYTES = 2048 };
 
 #define ADD(j)                                                                                                         \
     do {                                                                                                               \
@@ -91,31 +91,9 @@ static add_run_fn *const forms[2][2][ROWS] = {
     {{add1_x4, add2_x4, add3_x4, add4_x4}, {add1_zp_x4, add2_zp_x4, add3_zp_x4, add4_zp_x4}},
 };
 
+#include "kernels/gemm/gemm_floats_body.h"
+
 void qk_gemm_avx512(const qk_gemm *g, const void *packed, const float *a, size_t a_stride, float *c, size_t c_stride,
                     size_t m, size_t first, size_t n) {
-    add_run_fn *const *form = forms[qk_gemm_is_4bit(g)][g->has_zp];
-    for (size_t p = first; p < first + n; p++) {
-        const uint8_t *panel = (const uint8_t *)packed + p * g->panel_bytes;
-        const size_t col = p * QK_GEMM_COLS, n_cols = g->n - col < QK_GEMM_COLS ? g->n - col : QK_GEMM_COLS;
-        for (size_t row = 0; row < m; row += ROWS_AT_ONCE) {
-            const size_t n_rows = m - row < ROWS_AT_ONCE ? m - row : ROWS_AT_ONCE;
-            float totals[ROWS_AT_ONCE][QK_GEMM_COLS];
-            for (size_t r = 0; r < n_rows; r++)
-                QK_FOUR_TIMES(j, _mm512_storeu_ps(totals[r] + LANES * j, _mm512_setzero_ps()));
-            for (size_t k = 0; k < g->k;) {
-                const qk_gemm_run run = qk_gemm_run_at(g, panel, k);
-                for (size_t r = 0; r < n_rows; r += ROWS) {
-                    const size_t now = n_rows - r < ROWS ? n_rows - r : ROWS;
-                    form[now - 1](&run, a + (row + r) * a_stride + k, a_stride, totals + r);
-                }
-                k += run.n_k;
-            }
-            for (size_t r = 0; r < n_rows; r++)
-                QK_FOUR_TIMES(j, {
-                    const size_t left = n_cols > LANES * (size_t)j ? n_cols - LANES * (size_t)j : 0;
-                    _mm512_mask_storeu_ps(c + (row + r) * c_stride + col + LANES * j, qk512_lanes(left),
-                                          _mm512_loadu_ps(totals[r] + LANES * j));
-                });
-        }
-    }
+    run_floats(g, packed, a, a_stride, c, c_stride, m, first, n);
 }

@@ -2,7 +2,7 @@
 #include "kernels/simd/avx2_x8.h"
 
 /* Four vectors of columns, half a panel, by up to two rows of sums. A run is at most 16 KiB: the other half finds it in L1. */
-enum { LANES = 8, HALF = 32, ROWS = 2, ROWS_AT_ONCE = 32 };
+enum { LANES = 8, HALF = 32, ROWS = 2 };
 
 /* The low nibble of each lane as a signed number. */
 QK_INLINE __m256 of_nibble(__m256i x) {
@@ -75,25 +75,9 @@ static add_run_fn *const forms[2][2][ROWS] = {
     {{add1_x4, add2_x4}, {add1_zp_x4, add2_zp_x4}},
 };
 
+#include "kernels/gemm/gemm_floats_body.h"
+
 void qk_gemm_floats_avx2(const qk_gemm *g, const void *packed, const float *a, size_t a_stride, float *c,
                          size_t c_stride, size_t m, size_t first, size_t n) {
-    add_run_fn *const *form = forms[qk_gemm_is_4bit(g)][g->has_zp];
-    for (size_t p = first; p < first + n; p++) {
-        const uint8_t *panel = (const uint8_t *)packed + p * g->panel_bytes;
-        const size_t col = p * QK_GEMM_COLS, n_cols = g->n - col < QK_GEMM_COLS ? g->n - col : QK_GEMM_COLS;
-        for (size_t row = 0; row < m; row += ROWS_AT_ONCE) {
-            const size_t n_rows = m - row < ROWS_AT_ONCE ? m - row : ROWS_AT_ONCE;
-            float totals[ROWS_AT_ONCE][QK_GEMM_COLS];
-            memset(totals, 0, n_rows * sizeof totals[0]);
-            for (size_t k = 0; k < g->k;) {
-                const qk_gemm_run run = qk_gemm_run_at(g, panel, k);
-                const float *at = a + row * a_stride + k;
-                for (size_t r = 0; r < n_rows; r += ROWS)
-                    form[n_rows - r < ROWS ? 0 : 1](&run, at + r * a_stride, a_stride, totals + r);
-                k += run.n_k;
-            }
-            for (size_t r = 0; r < n_rows; r++)
-                memcpy(c + (row + r) * c_stride + col, totals[r], n_cols * sizeof(float));
-        }
-    }
+    run_floats(g, packed, a, a_stride, c, c_stride, m, first, n);
 }

@@ -4,7 +4,6 @@
 
 #include "kernels/quant/quant_ways.h"
 #include "kernels/simd/avx2_x8.h"
-#include "kernels/simd/nibbles.h"
 
 #include <math.h>
 #include <string.h>
@@ -69,16 +68,6 @@ static void bf16_of_f32(const float *src, uint16_t *dst, size_t n) {
     for (; n - i >= 16; i += 16)
         _mm256_storeu_si256((__m256i *)(dst + i), qk256_pack16(bf16_8(src + i), bf16_8(src + i + 8), false));
     qk_quant_ref.bf16_of_f32(src + i, dst + i, n - i);
-}
-
-static void unpack4(const uint8_t *src, uint8_t *dst, size_t n, bool is_signed) {
-    size_t i = qk_unpack_nibbles(src, dst, n, is_signed);
-    qk_quant_ref.unpack4(src + i / 2, dst + i, n - i, is_signed);
-}
-
-static void pack4(const uint8_t *src, uint8_t *dst, size_t n, bool is_signed) {
-    size_t i = qk_pack_nibbles(src, dst, n, is_signed);
-    qk_quant_ref.pack4(src + i, dst + i / 2, n - i, is_signed);
 }
 
 #endif

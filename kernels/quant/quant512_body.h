@@ -1,7 +1,6 @@
 /* An AVX-512 level of the family: QK_QUANT512_ROW(level). Its files differ in their flags only. */
 #include "kernels/quant/quant512_dequantize_body.h"
 #include "kernels/quant/quant512_quantize_body.h"
-#include "kernels/simd/nibbles.h"
 
 /* ---- narrow floats ---- */
 
@@ -39,16 +38,6 @@ static void bf16_of_f32(const float *src, uint16_t *dst, size_t n) {
         r = _mm512_mask_or_epi32(r, _mm512_cmp_ps_mask(f, f, _CMP_UNORD_Q), high, _mm512_set1_epi32(0x40));
         _mm512_mask_cvtepi32_storeu_epi16(dst + i, lanes, r);
     }
-}
-
-static void unpack4(const uint8_t *src, uint8_t *dst, size_t n, bool is_signed) {
-    size_t i = qk_unpack_nibbles(src, dst, n, is_signed);
-    qk_quant_ref.unpack4(src + i / 2, dst + i, n - i, is_signed);
-}
-
-static void pack4(const uint8_t *src, uint8_t *dst, size_t n, bool is_signed) {
-    size_t i = qk_pack_nibbles(src, dst, n, is_signed);
-    qk_quant_ref.pack4(src + i, dst + i / 2, n - i, is_signed);
 }
 
 static void minmax(const float *src, size_t n, float *min_out, float *max_out) {

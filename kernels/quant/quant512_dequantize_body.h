@@ -339,10 +339,7 @@ QK_INLINE void dq_cols_wide(int type, const char *src, float *dst, size_t rows, 
 
 QK_INLINE void dq_cols(int type, const void *src_, float *dst, size_t rows, size_t cols, const float *scales,
                        const int32_t *zps, bool stream) {
-    bool ok = true;
-    for (size_t c = 0; zps && c < cols; c++)
-        ok &= zp_ok(type, zps[c]);
-    if (!ok) {
+    if (!zps_ok(type, zps, cols)) {
         qk_quant_ref.dq_cols[type](src_, dst, rows, cols, scales, zps, stream);
         return;
     }

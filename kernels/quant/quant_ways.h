@@ -5,6 +5,7 @@
 
 #include "kernels/quant/quant_types.h"
 #include "kernels/simd/divide.h"
+#include "kernels/simd/nibbles.h"
 #include "kernels/simd/unroll.h"
 
 QK_INLINE bool is_signed(int type) {
@@ -32,12 +33,31 @@ QK_INLINE bool exact_ok(int type, float scale, int32_t zp, qk_quant_order order)
 QK_INLINE bool zp_ok(int type, int32_t zp) {
     return type == QK_S32 ? zp == 0 : zp >= -(1 << 30) && zp <= 1 << 30;
 }
+/* All of them; NULL: zeros. */
+QK_INLINE bool zps_ok(int type, const int32_t *zps, size_t n) {
+    bool ok = true;
+    for (size_t i = 0; zps && i < n; i++)
+        ok &= zp_ok(type, zps[i]);
+    return ok;
+}
+
+/* 4-bit elements to and from bytes of the same sign. */
+QK_INLINE int of_bytes(int type) {
+    return type == QK_U4 ? QK_U8 : type == QK_S4 ? QK_S8 : type;
+}
+static void unpack4(const uint8_t *src, uint8_t *dst, size_t n, bool is_signed) {
+    size_t i = qk_unpack_nibbles(src, dst, n, is_signed);
+    qk_quant_ref.unpack4(src + i / 2, dst + i, n - i, is_signed);
+}
+static void pack4(const uint8_t *src, uint8_t *dst, size_t n, bool is_signed) {
+    size_t i = qk_pack_nibbles(src, dst, n, is_signed);
+    qk_quant_ref.pack4(src + i, dst + i / 2, n - i, is_signed);
+}
 
 /* One run by the scalar reference, where scale or zero point is not of the usual: any types. */
 static __attribute__((noinline)) void q_odd_run(int real, int type, const char *src, char *dst, size_t n, float scale,
                                                 int32_t zp, qk_quant_order order) {
     enum { CHUNK = 256 };
-    const int stored = type == QK_U4 ? QK_U8 : type == QK_S4 ? QK_S8 : type;
     float reals[CHUNK];
     uint8_t bytes[CHUNK];
     for (size_t i = 0; i < n; i += CHUNK) {
@@ -49,7 +69,8 @@ static __attribute__((noinline)) void q_odd_run(int real, int type, const char *
                                                                                    reals, m);
             s = (const char *)reals;
         }
-        qk_quant_ref.q_runs[QK_F32][stored](s, is_4bit(type) ? (char *)bytes : d, 1, m, &scale, &zp, order, false);
+        qk_quant_ref.q_runs[QK_F32][of_bytes(type)](s, is_4bit(type) ? (char *)bytes : d, 1, m, &scale, &zp, order,
+                                                    false);
         if (is_4bit(type)) qk_quant_ref.pack4(bytes, (uint8_t *)d, m, type == QK_S4);
     }
 }
@@ -57,7 +78,6 @@ static __attribute__((noinline)) void q_odd_run(int real, int type, const char *
 static __attribute__((noinline)) void dq_odd_run(int real, int type, const char *src, char *dst, size_t n, float scale,
                                                  int32_t zp) {
     enum { CHUNK = 256 };
-    const int stored = type == QK_U4 ? QK_U8 : type == QK_S4 ? QK_S8 : type;
     float reals[CHUNK];
     uint8_t bytes[CHUNK];
     for (size_t i = 0; i < n; i += CHUNK) {
@@ -68,7 +88,7 @@ static __attribute__((noinline)) void dq_odd_run(int real, int type, const char 
             qk_quant_ref.unpack4((const uint8_t *)s, bytes, m, type == QK_S4);
             s = (const char *)bytes;
         }
-        qk_quant_ref.dq_runs[QK_F32][stored](s, real == QK_F32 ? d : (char *)reals, 1, m, &scale, &zp, false);
+        qk_quant_ref.dq_runs[QK_F32][of_bytes(type)](s, real == QK_F32 ? d : (char *)reals, 1, m, &scale, &zp, false);
         if (real == QK_BF16) qk_quant_ref.bf16_of_f32(reals, (uint16_t *)(void *)d, m);
         if (real == QK_F16) qk_quant_ref.f16_of_f32(reals, (uint16_t *)(void *)d, m);
     }
