@@ -18,14 +18,7 @@ QK_INLINE __m512i spread16(const uint8_t *p, size_t n, bool of_eight, size_t hal
 
 /* Results of n columns: two vectors, or one. */
 QK_INLINE void group_end(const qk_conv_end *e, __m512i s0, __m512i s1, bool of_eight, size_t n, uint8_t *to) {
-    if (of_eight) s0 = _mm512_add_epi32(s0, s1);
-    const size_t second = of_eight ? 0 : LANES;
-    qv_f v0 = qv_mul(qv_of_int(s0), qv_load(e->scale)), v1 = v0;
-    if (!of_eight) v1 = qv_mul(qv_of_int(s1), qv_load(e->scale + second));
-    if (e->bias != NULL) {
-        v0 = qv_add(v0, qv_load(e->bias));
-        if (!of_eight) v1 = qv_add(v1, qv_load(e->bias + second));
-    }
+    qv_f v0 = end_value(e, of_eight ? _mm512_add_epi32(s0, s1) : s0, 0), v1 = of_eight ? v0 : end_value(e, s1, 1);
     if (e->has_shift) {
         v0 = qv_add(v0, qv_set1(e->shift));
         if (!of_eight) v1 = qv_add(v1, qv_set1(e->shift));

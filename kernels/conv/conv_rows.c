@@ -19,8 +19,7 @@ typedef struct job {
     const int32_t *of_taps; /* what panels have of each tap; NULL where it makes no difference */
     uint32_t zero;          /* what padding is, unsigned */
     additions add;          /* starts NULL: none */
-    size_t
-        step; /* bytes from row to row of every tap, where that is the same for all: then the table has the first ones */
+    size_t step; /* bytes from row to row, where those of all taps are the same: the table has the first ones; else 0 */
     part parts[QK_CONV_PARTS];
 } job;
 
